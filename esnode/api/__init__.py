@@ -1,0 +1,1 @@
+"""HTTP: what is served, and how. Quart stays inside this folder."""

@@ -1,0 +1,154 @@
+"""The routes that only read: status, events, health. Everything comes from the board."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import trio
+from quart import Response, request
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException
+
+from esnode import __version__
+from esnode.board import Board, Posted
+from esnode.status import is_healthy
+
+KEEP_ALIVE_SECONDS = 15.0
+"""Proxies close a silent stream after 30 to 60 s."""
+
+TICK_LATE_SECONDS = 5.0
+"""The control tick is 1 s: from here on the agent itself is in trouble."""
+
+INDEX = f"""esnode {__version__}
+
+/metrics      Prometheus text, OpenMetrics by Accept header
+              ?collect[]=gpu&collect[]=power   only these collectors
+              ?profile=basic|gpu-only|power-only
+/status       the node as JSON (also /v1/status)
+/events       the same as a stream of server-sent events
+/healthz      whether the agent works
+/readyz       whether its data is fresh
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What the routes read."""
+
+    board: Board
+
+
+def make_app(board: Board) -> QuartTrio:
+    """The Quart application."""
+    app = QuartTrio("esnode")
+    app.config["MAX_CONTENT_LENGTH"] = 1 << 20
+
+    @app.get("/")
+    async def index() -> Response:
+        return Response(INDEX, content_type="text/plain; charset=utf-8")
+
+    @app.get("/status")
+    @app.get("/v1/status")
+    async def status() -> Response:
+        posted = await board.first()
+        if posted is None:
+            return _problem("the agent is stopping", 503)
+        return Response(posted.status, content_type="application/json")
+
+    @app.get("/events")
+    async def events() -> Response:
+        last_event_id = request.headers.get("Last-Event-ID")
+        response = Response(
+            stream(board, last_event_id),
+            content_type="text/event-stream",
+            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+        )
+        response.timeout = None
+        return response
+
+    @app.get("/healthz")
+    async def healthz() -> Response:
+        age_seconds = _tick_age(board)
+        if age_seconds is None or age_seconds > TICK_LATE_SECONDS:
+            return _json({"status": "late", "tick_age_seconds": age_seconds}, 503)
+        return _json({"status": "ok", "tick_age_seconds": age_seconds}, 200)
+
+    @app.get("/readyz")
+    async def readyz() -> Response:
+        late = stale_sources(board.latest) if board.latest else ["agent"]
+        if late:
+            return _json({"status": "stale", "stale": late}, 503)
+        assert board.latest is not None
+        return _json({"status": "ok", "healthy": is_healthy(board.latest.snapshot)}, 200)
+
+    @app.errorhandler(HTTPException)
+    async def problem(error: HTTPException) -> Response:
+        hint = {404: "no such route; GET / lists them"}.get(error.code or 0, error.name.lower())
+        response = _problem(hint, error.code or 500)
+        if allowed := getattr(error, "valid_methods", None):
+            response.headers["Allow"] = ", ".join(sorted(allowed))
+        return response
+
+    return app
+
+
+def stale_sources(posted: Posted) -> list[str]:
+    """Collectors of this machine whose data is older than may be shown, or that never answered.
+
+    One hung mount or GPU does not count: the rest of its collector is fresh.
+    """
+    snapshot = posted.snapshot
+    stale = []
+    for status in snapshot.sources:
+        if status.target or status.state == "unavailable":
+            continue
+        last = status.last_success_at_seconds
+        limit = 3 * status.interval_seconds + TICK_LATE_SECONDS
+        if last is None or snapshot.taken_at_seconds - last > limit:
+            stale.append(status.name)
+    return stale
+
+
+def _tick_age(board: Board) -> float | None:
+    if board.latest is None:
+        return None
+    return round(trio.current_time() - board.latest.snapshot.taken_at_seconds, 3)
+
+
+async def stream(board: Board, last_event_id: str | None) -> AsyncIterator[bytes]:
+    """Server-sent events: what was missed since `Last-Event-ID`, then each new one as it comes."""
+    board.event_clients += 1
+    try:
+        yield b"retry: 2000\n\n"
+        number = 0
+        if last_event_id:
+            for posted in board.missed(last_event_id):
+                number = posted.number
+                yield _event(board, posted)
+        while True:
+            newer: Posted | None = None
+            with trio.move_on_after(KEEP_ALIVE_SECONDS) as waiting:
+                newer = await board.newer(number)
+            if newer is not None:
+                number = newer.number
+                yield _event(board, newer)
+            elif waiting.cancelled_caught:
+                yield b": keep-alive\n\n"
+            else:
+                return
+    finally:
+        board.event_clients -= 1
+
+
+def _event(board: Board, posted: Posted) -> bytes:
+    identity = board.event_id(posted).encode()
+    return b"id: " + identity + b"\nevent: status\ndata: " + posted.status + b"\n\n"
+
+
+def _json(document: dict[str, object], code: int) -> Response:
+    import json
+
+    return Response(json.dumps(document) + "\n", status=code, content_type="application/json")
+
+
+def _problem(message: str, code: int) -> Response:
+    return _json({"error": message}, code)

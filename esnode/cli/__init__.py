@@ -1,0 +1,118 @@
+"""The command line: arguments in, one call out. Each command's code is loaded when it is called."""
+
+import importlib
+import sys
+from typing import Any
+
+import click
+
+from esnode import __version__
+from esnode.cli.context import add_config_options, remember_options
+
+COMMANDS = {
+    "agent": "esnode.cli.agent:agent",
+    "daemon": "esnode.cli.agent:agent",
+    "status": "esnode.cli.status:status",
+    "metrics": "esnode.cli.metrics:metrics",
+    "diagnostics": "esnode.cli.diagnostics:diagnostics",
+    "demo": "esnode.cli.demo:demo",
+    "config": "esnode.cli.config:config",
+    "enable-metric-set": "esnode.cli.config:enable_metric_set",
+    "disable-metric-set": "esnode.cli.config:disable_metric_set",
+    "profiles": "esnode.cli.metrics:profiles",
+    "simulated": "esnode.cli.simulated:simulated",
+    "completion": "esnode.cli.completion:completion",
+}
+"""Where each command lives."""
+
+SUMMARIES = {
+    "agent": "Run the agent: collect this machine's telemetry and serve it.",
+    "daemon": "The same as agent.",
+    "status": "Show what the agent says of this machine.",
+    "metrics": "Print the metrics that the agent serves.",
+    "diagnostics": "Say what this machine offers, what is missing, and how to get it.",
+    "demo": "See it work: an agent with simulated GPUs, and a live table.",
+    "config": "Show the configuration and where each value comes from; change it.",
+    "enable-metric-set": "Turn a set of collectors on in the configuration file.",
+    "disable-metric-set": "Turn a set of collectors off in the configuration file.",
+    "profiles": "List the named selections of metrics.",
+    "simulated": "Drive a simulated machine: load, heat, faults, reboots.",
+    "completion": "Print the shell completion script.",
+}
+
+GUIDE = """\
+esnode {version}: telemetry of this machine, its GPUs and its power.
+
+  esnode agent                run it: metrics on http://0.0.0.0:9100/metrics
+  esnode status               what it says of this machine
+  esnode demo                 see it with simulated GPUs, nothing to install
+  esnode diagnostics          what is missing on this machine, and how to get it
+
+`esnode --help` lists all commands, `esnode COMMAND --help` explains one.
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called, so that --help is quick."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order in which one meets them."""
+        return [name for name in COMMANDS if name != "daemon"]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        where = COMMANDS.get(cmd_name)
+        if where is None:
+            return None
+        module, _, attribute = where.partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Name the nearest command when there is none of that name."""
+        name = args[0] if args else ""
+        if name and name not in COMMANDS and not name.startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(name, COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else "`esnode --help` lists the commands"
+            raise click.UsageError(f"no command {name!r}; {hint}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
+
+
+@click.command(cls=LazyGroup, name="esnode", invoke_without_command=True)
+@click.version_option(__version__, prog_name="esnode")
+@click.option("--config", "config_file", metavar="FILE", help="Configuration file to read.")
+@click.option("--agent", "agent_url", metavar="URL", help="Agent to ask (also ESNODE_AGENT).")
+@click.option("--no-color", is_flag=True, help="No colours (also NO_COLOR).")
+@add_config_options(is_hidden=True)
+@click.pass_context
+def cli(ctx: click.Context, /, **options: Any) -> None:
+    """Telemetry, local control and power of a GPU node.
+
+    Every configuration key is also an option, before or after the command, and an environment
+    variable ESNODE_KEY; `esnode agent --help` lists them.
+
+    Exit codes: 0 healthy, 1 degraded or failed, 2 wrong usage, 3 agent not reachable, 4 not
+    allowed.
+    """
+    remember_options(ctx, options)
+    if ctx.invoked_subcommand is None:
+        click.echo(GUIDE.format(version=__version__), nl=False)
+
+
+def main() -> None:
+    """The `esnode` command."""
+    try:
+        cli.main(prog_name="esnode", standalone_mode=True)
+    except BrokenPipeError:
+        # `esnode metrics | head`: the reader has seen enough.
+        sys.stderr.close()
+        sys.exit(0)

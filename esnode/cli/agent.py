@@ -1,0 +1,43 @@
+"""`esnode agent`: run the agent in the foreground until SIGTERM or Ctrl-C."""
+
+import os
+from typing import Any
+
+import click
+
+from esnode.cli.context import (
+    EXIT_DEGRADED,
+    EXIT_USAGE,
+    add_config_options,
+    config_or_exit,
+    fail,
+    read_config,
+    remember_options,
+)
+
+
+@click.command()
+@add_config_options(is_hidden=False)
+@click.pass_context
+def agent(ctx: click.Context, /, **options: Any) -> None:
+    """Run the agent: collect this machine's telemetry and serve it.
+
+    \b
+    esnode agent                                        everything, on port 9100
+    esnode agent --listen-address 127.0.0.1:9200        this machine only, another port
+    esnode agent --hardware simulated:h100x8            eight GPUs that do not exist
+    esnode agent --enable-app true --app-metrics-url http://127.0.0.1:8000/metrics
+
+    SIGHUP loads the configuration again; SIGTERM and Ctrl-C end it within 2 seconds.
+    """
+    remember_options(ctx.find_root(), options)
+    loaded = config_or_exit(ctx)
+    from esnode.listener import ListenError
+    from esnode.node import StartError, run_agent
+
+    try:
+        run_agent(loaded, reload=lambda: read_config(ctx), environment=dict(os.environ))
+    except* ListenError as group:
+        fail(*(str(error) for error in group.exceptions), code=EXIT_DEGRADED)
+    except* StartError as group:
+        fail(*(str(error) for error in group.exceptions), code=EXIT_USAGE)

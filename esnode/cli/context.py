@@ -1,0 +1,120 @@
+"""What all commands share: the configuration options, the loaded configuration, the agent's URL."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn, TypeVar
+
+import click
+
+from esnode.config.keys import KEYS
+from esnode.config.load import (
+    ConfigError,
+    LoadedConfig,
+    find_file,
+    load,
+    simulated_hardware_file,
+    state_directory,
+)
+
+EXIT_DEGRADED = 1
+EXIT_USAGE = 2
+EXIT_UNREACHABLE = 3
+EXIT_NOT_ALLOWED = 4
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def add_config_options(*, is_hidden: bool) -> Callable[[F], F]:
+    """Give a command one option for each configuration key."""
+
+    def decorate(function: F) -> F:
+        for key in reversed(list(KEYS.values())):
+            option = click.option(
+                key.flag,
+                *key.flag_aliases,
+                key.attribute,
+                metavar=key.metavar,
+                default=None,
+                hidden=is_hidden or key.is_dormant,
+                help=key.help,
+            )
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def remember_options(ctx: click.Context, options: dict[str, Any]) -> None:
+    """Keep the options given here; those of a later command win over those before it."""
+    kept = ctx.ensure_object(dict)
+    kept.update({name: value for name, value in options.items() if value not in (None, False)})
+
+
+def flags_given(ctx: click.Context) -> dict[str, str]:
+    """The configuration keys given as options, by name."""
+    kept: dict[str, Any] = ctx.find_root().obj or {}
+    return {key.name: kept[key.attribute] for key in KEYS.values() if key.attribute in kept}
+
+
+def read_config(ctx: click.Context) -> LoadedConfig:
+    """Load the configuration.
+
+    Raises:
+        ConfigError: it cannot be used.
+    """
+    kept: dict[str, Any] = ctx.find_root().obj or {}
+    environment = dict(os.environ)
+    file = find_file(kept.get("config_file"), environment, Path.cwd())
+    return load(flags=flags_given(ctx), environment=environment, file=file)
+
+
+def config_or_exit(ctx: click.Context) -> LoadedConfig:
+    """Load the configuration, or say every mistake in a line each and exit with 2."""
+    try:
+        return read_config(ctx)
+    except ConfigError as error:
+        fail(*error.problems, code=EXIT_USAGE)
+
+
+def fail(*lines: str, code: int) -> NoReturn:
+    """Say what went wrong and exit."""
+    for line in lines:
+        click.echo(f"esnode: {line}", err=True)
+    sys.exit(code)
+
+
+def simulated_hardware_path(ctx: click.Context) -> Path:
+    """The simulated machine's file by the configuration."""
+    return simulated_hardware_file(config_or_exit(ctx).config, os.environ)
+
+
+def state_path(ctx: click.Context) -> Path:
+    """The agent's state folder by the configuration."""
+    return state_directory(config_or_exit(ctx).config, os.environ)
+
+
+def agent_url(ctx: click.Context) -> str:
+    """Where the agent is: `--agent`, `ESNODE_AGENT`, else the configured listen address."""
+    kept: dict[str, Any] = ctx.find_root().obj or {}
+    named = kept.get("agent_url") or os.environ.get("ESNODE_AGENT")
+    if named:
+        text = str(named)
+        return text.rstrip("/") if "://" in text else f"http://{text}".rstrip("/")
+    config = config_or_exit(ctx).config
+    host, port = config.listen_address
+    if host in ("0.0.0.0", "::"):
+        host = "127.0.0.1" if host == "0.0.0.0" else "::1"
+    shown = f"[{host}]" if ":" in host else host
+    scheme = "https" if config.tls_certificate_path else "http"
+    return f"{scheme}://{shown}:{port}"
+
+
+def wants_color(ctx: click.Context) -> bool:
+    """Whether to colour: a terminal, and nobody said no (no-color.org)."""
+    kept: dict[str, Any] = ctx.find_root().obj or {}
+    refused = (
+        kept.get("no_color") or os.environ.get("NO_COLOR") or os.environ.get("ESNODE_NO_COLOR")
+    )
+    return not refused and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"

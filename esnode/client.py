@@ -1,0 +1,64 @@
+"""The client of an agent's HTTP interface, used by the command line."""
+
+import json
+from typing import Any
+
+import httpx
+
+TIMEOUT_SECONDS = 5.0
+
+
+class AgentUnreachable(Exception):
+    """No agent answers there; one line that says what to do."""
+
+
+class AgentRefused(Exception):
+    """The agent answered, and not with what was asked; one line."""
+
+
+def fetch(base_url: str, path: str, **headers: str) -> httpx.Response:
+    """One GET.
+
+    Raises:
+        AgentUnreachable: nothing answers, or nothing in time.
+        AgentRefused: an answer other than 200.
+    """
+    try:
+        response = httpx.get(base_url + path, headers=headers, timeout=TIMEOUT_SECONDS)
+    except httpx.TimeoutException:
+        raise AgentUnreachable(
+            f"the agent at {base_url} did not answer within {TIMEOUT_SECONDS:g} s"
+        ) from None
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol):
+        raise AgentUnreachable(
+            f"{base_url!r} is not the URL of an agent; write e.g. http://127.0.0.1:9100"
+        ) from None
+    except httpx.HTTPError as error:
+        raise AgentUnreachable(
+            f"no agent answers at {base_url} ({error}); start one with `esnode agent`, or name "
+            "another with --agent URL"
+        ) from None
+    if response.status_code != 200:
+        text = response.text.strip().splitlines()[:1]
+        said = f": {text[0][:200]}" if text else ""
+        raise AgentRefused(f"{base_url}{path} answered {response.status_code}{said}")
+    return response
+
+
+def fetch_status(base_url: str) -> dict[str, Any]:
+    """The status document.
+
+    Raises:
+        AgentUnreachable, AgentRefused: as `fetch`; also when another program answers.
+    """
+    response = fetch(base_url, "/status")
+    try:
+        document = json.loads(response.content)
+        schema = document["schema"]
+    except (ValueError, KeyError, TypeError):
+        schema = ""
+    if not str(schema).startswith("esnode.status/"):
+        raise AgentRefused(
+            f"what answers at {base_url} is not an esnode agent; name one with --agent URL"
+        )
+    return dict(document)

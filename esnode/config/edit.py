@@ -1,0 +1,102 @@
+"""Changing one key of a configuration file, keeping everything else in it as it is.
+
+Separate from `load` because only this needs tomlkit, which keeps comments and order.
+"""
+
+import os
+import tempfile
+from pathlib import Path
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import Table
+
+from esnode.config.keys import KEYS
+from esnode.config.load import ConfigError, load, unknown_key
+from esnode.config.values import BadValue
+
+
+def set_keys(file: Path, changes: dict[str, str]) -> None:
+    """Write `changes` (key name to text as a flag would take it) into `file`, made if absent.
+
+    The new text is checked as a whole before it replaces the old, in one rename, with the old
+    file's mode; a new file is 0600, because it may come to hold a token.
+
+    Raises:
+        ConfigError: unknown key, bad value, a file that is not TOML, or that cannot be written.
+    """
+    try:
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        document = tomlkit.parse(text)
+    except (OSError, UnicodeDecodeError, TOMLKitError) as error:
+        raise ConfigError([f"{file}: cannot be edited: {error}"]) from None
+    for name, value in changes.items():
+        _set(document, name, value)
+    _replace(file, tomlkit.dumps(document))
+
+
+def _set(document: tomlkit.TOMLDocument, name: str, text: str) -> None:
+    if name not in KEYS:
+        raise ConfigError([unknown_key(name)])
+    key = KEYS[name]
+    try:
+        value = _as_toml(key.parse(text), text)
+    except BadValue as bad:
+        shown = "the value" if key.is_secret else repr(text)
+        raise ConfigError([f"{name}: {shown} {bad}"]) from None
+    table_name, _, inner = name.rpartition(".")
+    target: tomlkit.TOMLDocument | Table = document
+    if table_name:
+        table = document.setdefault(table_name, tomlkit.table())
+        if not isinstance(table, Table):
+            raise ConfigError([f"{table_name}: is not a table in this file; make it one first"])
+        target = table
+    for alias, _ in key.file_aliases:
+        target.pop(alias, None)
+    target[inner] = value
+
+
+def _as_toml(value: object, text: str) -> object:
+    """What the file should hold: numbers and booleans as such, the rest as it was written."""
+    match value:
+        case bool() | int():
+            return value
+        case float():
+            try:
+                number = float(text)
+            except ValueError:  # a duration: keep its unit
+                return text.strip()
+            return int(number) if number.is_integer() else number
+        case str():
+            return value
+        case tuple() if value and isinstance(value[0], tuple):
+            return dict(value)
+        case tuple() if not hasattr(value, "port"):
+            return list(value)
+        case _:
+            return str(value)
+
+
+def _replace(file: Path, text: str) -> None:
+    mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
+    try:
+        handle, name = tempfile.mkstemp(dir=file.resolve().parent, prefix=f".{file.name}.")
+    except OSError as error:
+        raise ConfigError([f"{file}: cannot be written: {error.strerror}"]) from None
+    temporary = Path(name)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        load(flags={}, environment={}, file=temporary)
+        temporary.chmod(mode)
+        temporary.replace(file.resolve())
+    except ConfigError as error:
+        raise ConfigError(
+            [problem.replace(str(temporary), str(file)) for problem in error.problems]
+        ) from None
+    except OSError as error:
+        raise ConfigError([f"{file}: cannot be written: {error.strerror}"]) from None
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Back ends that read the hardware, and later act on it, in our units."""

@@ -1,0 +1,138 @@
+"""What the agent counts of each GPU: throttled seconds, joules, new errors. Keyed by UUID."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from esnode.fold.counters import Integral
+from esnode.readings.gpu import HARMFUL_THROTTLE_REASONS, GpuReading
+from esnode.readings.sample import Reading, Sample, SourceStatus
+from esnode.snapshot import GpuState
+
+ECC_MEMORY_SECONDS = 600.0
+"""How long new uncorrected errors keep a GPU flagged: long enough to be seen by an alert rule."""
+
+
+@dataclass(slots=True)
+class _Device:
+    """The memory kept of one GPU."""
+
+    index: int | None = None
+    last: Sample[GpuReading] | None = None
+    throttle_seconds: dict[str, float] = field(default_factory=dict)
+    energy: Integral = field(default_factory=Integral)
+    last_uncorrected: int | None = None
+    uncorrected_at: float | None = None
+
+
+class GpuFold:
+    """The GPUs' states from successive readings."""
+
+    def __init__(self) -> None:
+        self._devices: dict[str, _Device] = {}
+
+    def fold(self, reading: Reading, *, now: float) -> tuple[GpuState, ...]:
+        """One state for each GPU that the driver lists or that a source still waits for."""
+        statuses = {s.target: s for s in reading.sources if s.collector == "gpu" and s.target}
+        listed = reading.gpu.fresh(now) if reading.gpu else None
+        order = {gpu.uuid: gpu.index for gpu in listed.gpus} if listed else {}
+        states = []
+        for uuid in sorted(statuses, key=lambda uuid: (order.get(uuid, 1 << 30), uuid)):
+            device = self._devices.setdefault(uuid, _Device())
+            device.index = order.get(uuid, device.index)
+            sample = reading.gpus.get(uuid)
+            states.append(self._state(uuid, device, sample, statuses[uuid], now=now))
+        for gone in [uuid for uuid in self._devices if uuid not in statuses]:
+            del self._devices[gone]
+        return tuple(states)
+
+    def _state(
+        self,
+        uuid: str,
+        device: _Device,
+        sample: Sample[GpuReading] | None,
+        status: SourceStatus,
+        *,
+        now: float,
+    ) -> GpuState:
+        if sample is not None and sample is not device.last:
+            _take(device, sample)
+        value = sample.fresh(now) if sample is not None else None
+        if sample is None or value is None or status.state != "ok":
+            reason = status.reason or "not read yet"
+            return GpuState(uuid=uuid, is_up=False, reason=reason, index=device.index)
+        counted = value.energy_joules_total
+        return GpuState(
+            uuid=uuid,
+            is_up=True,
+            index=value.identity.index,
+            reading=value,
+            age_seconds=now - sample.taken_at_seconds,
+            throttle_seconds_total=tuple(sorted(device.throttle_seconds.items())),
+            energy_joules_total=counted if counted is not None else device.energy.total,
+            energy_source=_energy_source(counted, device.energy.total),
+            is_throttled=any(r in HARMFUL_THROTTLE_REASONS for r in value.throttle_reasons or ()),
+            has_new_ecc_errors=(
+                device.uncorrected_at is not None
+                and now - device.uncorrected_at <= ECC_MEMORY_SECONDS
+            ),
+        )
+
+
+def _energy_source(counted: float | None, integrated: float | None) -> str:
+    if counted is not None:
+        return "counter"
+    return "integrated" if integrated is not None else ""
+
+
+def _take(device: _Device, sample: Sample[GpuReading]) -> None:
+    last, device.last = device.last, sample
+    reading = sample.value
+    for reason in reading.throttle_reasons or ():
+        device.throttle_seconds.setdefault(reason, 0.0)
+    if last is not None:
+        seconds = sample.taken_at_seconds - last.taken_at_seconds
+        if 0 < seconds <= sample.stale_after_seconds:
+            # Half of the interval for each end at which the reason was seen (trapezoid rule).
+            for end in (last.value, reading):
+                for reason in end.throttle_reasons or ():
+                    device.throttle_seconds[reason] += seconds / 2
+    power = reading.power_average_watts
+    if power is None:
+        power = reading.power_instant_watts
+    device.energy.fold(power, sample.taken_at_seconds, gap_seconds=sample.stale_after_seconds)
+    errors = uncorrected_errors(reading)
+    before = device.last_uncorrected
+    if errors is not None and before is not None and errors > before:
+        device.uncorrected_at = sample.taken_at_seconds
+    device.last_uncorrected = errors
+
+
+def uncorrected_errors(reading: GpuReading) -> int | None:
+    """Uncorrected errors since the driver was loaded; ``None`` when the part does not count."""
+    counts = [
+        count.errors_total
+        for count in reading.ecc
+        if count.error == "uncorrected" and count.scope == "volatile" and count.location == "total"
+    ]
+    return counts[0] if counts else None
+
+
+def total_draw_watts(states: tuple[GpuState, ...]) -> float | None:
+    """The sum over GPUs that tell their draw; ``None`` when none does."""
+    draws = [
+        power
+        for state in states
+        if state.reading is not None
+        and (
+            power := state.reading.power_average_watts
+            if state.reading.power_average_watts is not None
+            else state.reading.power_instant_watts
+        )
+        is not None
+    ]
+    return sum(draws) if draws else None
+
+
+def by_uuid(states: tuple[GpuState, ...]) -> Mapping[str, GpuState]:
+    """The states by UUID."""
+    return {state.uuid: state for state in states}

@@ -1,0 +1,135 @@
+"""What a metric family is, and the small words with which the tables are written.
+
+A family reads its samples from a `View`; a value of ``None`` is not served. There are no global
+gauges, so a device that leaves takes its series with it.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+from esnode.readings.gpu import GpuReading
+from esnode.snapshot import GpuState, Snapshot
+
+Value = float | int | bool | None
+Labels = tuple[str, ...]
+Sample = tuple[Labels, Value]
+Kind = Literal["gauge", "counter", "info"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentStats:
+    """What the agent says of itself: counted at the edges, so not part of a snapshot."""
+
+    version: str = ""
+    python_version: str = ""
+    start_time_seconds: float | None = None
+    """Unix time."""
+    resident_memory_bytes: int | None = None
+    cpu_seconds_total: float | None = None
+    tick_lateness_seconds: float | None = None
+    ticks_skipped_total: int = 0
+    config_reloads_total: int = 0
+    config_reload_failures_total: int = 0
+    config_last_reload_successful: bool | None = None
+    event_clients: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class View:
+    """All that a family may read."""
+
+    snapshot: Snapshot
+    agent: AgentStats = field(default_factory=AgentStats)
+    hostname: str = ""
+    is_per_core: bool = False
+    is_per_process: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Metric:
+    """One family."""
+
+    name: str
+    kind: Kind
+    help: str
+    group: str
+    """The collector it comes from: what `collect[]` selects."""
+    read: Callable[[View], Iterable[Sample]]
+    labels: Labels = ()
+    is_basic: bool = False
+    """Whether it belongs to the small set of `esnode metrics basic`."""
+
+    @property
+    def family(self) -> str:
+        """The OpenMetrics family name, which leaves out the sample suffix."""
+        if self.kind == "counter":
+            return self.name.removesuffix("_total")
+        return self.name.removesuffix("_info") if self.kind == "info" else self.name
+
+
+def one(get: Callable[[Snapshot], Value]) -> Callable[[View], Iterable[Sample]]:
+    """A family of one series without labels."""
+
+    def read(view: View) -> Iterable[Sample]:
+        return (((), get(view.snapshot)),)
+
+    return read
+
+
+def agent(get: Callable[[AgentStats], Value]) -> Callable[[View], Iterable[Sample]]:
+    """A family of one series about the agent itself."""
+
+    def read(view: View) -> Iterable[Sample]:
+        return (((), get(view.agent)),)
+
+    return read
+
+
+def gpu(get: Callable[[GpuReading], Value]) -> Callable[[View], Iterable[Sample]]:
+    """One series for each GPU that answers, labelled by UUID."""
+
+    def read(view: View) -> Iterator[Sample]:
+        for state in view.snapshot.gpus:
+            if state.reading is not None:
+                yield (state.uuid,), get(state.reading)
+
+    return read
+
+
+def gpu_state(get: Callable[[GpuState], Value]) -> Callable[[View], Iterable[Sample]]:
+    """One series for each GPU, answering or not, labelled by UUID."""
+
+    def read(view: View) -> Iterator[Sample]:
+        for state in view.snapshot.gpus:
+            yield (state.uuid,), get(state)
+
+    return read
+
+
+def gpu_each(
+    expand: Callable[[GpuReading], Iterable[tuple[Labels, Value]]],
+) -> Callable[[View], Iterable[Sample]]:
+    """Several series for each GPU: UUID, then the labels that `expand` gives."""
+
+    def read(view: View) -> Iterator[Sample]:
+        for state in view.snapshot.gpus:
+            if state.reading is not None:
+                for labels, value in expand(state.reading):
+                    yield (state.uuid, *labels), value
+
+    return read
+
+
+def each(expand: Callable[[Snapshot], Iterable[Sample]]) -> Callable[[View], Iterable[Sample]]:
+    """Several series, as `expand` gives them."""
+
+    def read(view: View) -> Iterable[Sample]:
+        return expand(view.snapshot)
+
+    return read
+
+
+def as_text(value: object) -> str:
+    """A label's text; unknown is the empty label."""
+    return "" if value is None else str(value)

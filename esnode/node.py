@@ -1,0 +1,356 @@
+"""The composition root: everything is built here from the configuration, and run in one nursery.
+
+One tick is a paragraph: collect (in its own loops) -> `Agent.tick` -> post. The rest is the server,
+the signals and an orderly end.
+"""
+
+import gc
+import os
+import platform
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import structlog
+import trio
+from hypercorn.config import Config as HypercornConfig
+from hypercorn.trio import serve
+
+from esnode import __version__
+from esnode import log as log_setup
+from esnode.agent import Agent, AgentSettings, Change
+from esnode.api.front import with_metrics
+from esnode.api.read import make_app
+from esnode.board import Board, Posted
+from esnode.clock import unix_seconds
+from esnode.collect import Collection
+from esnode.config import KEYS, Config, ConfigError, LoadedConfig, state_directory
+from esnode.diagnose import Thresholds
+from esnode.fold.power import EnergyPrice
+from esnode.listener import open_sockets
+from esnode.metrics import AgentStats, Renderer, View, served_metrics
+from esnode.plan import Hardware, make_plan
+from esnode.snapshot import Snapshot
+from esnode.status import describe
+
+log = structlog.get_logger("esnode")
+
+TICK_SECONDS = 1.0
+FIRST_TICK_SECONDS = 0.15
+"""By then every healthy source has answered once."""
+STOP_SECONDS = 1.5
+"""All of an orderly end must fit, since supervisors and operators wait for it."""
+
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+def settings_of(config: Config) -> AgentSettings:
+    """The part of the configuration that the agent's judgement depends on."""
+    return AgentSettings(
+        thresholds=Thresholds(
+            disk_busy_ratio=config.degradation_disk_busy_ratio,
+            disk_latency_seconds=config.degradation_disk_latency,
+            network_drops_per_second=config.degradation_network_drops_per_second,
+            tcp_retransmission_ratio=config.degradation_tcp_retransmission_ratio,
+            swap_pages_per_second=config.degradation_swap_pages_per_second,
+        ),
+        price=EnergyPrice(
+            price_per_kilowatt_hour=config.energy_price_per_kilowatt_hour,
+            currency=config.energy_price_currency,
+            carbon_grams_per_kilowatt_hour=config.carbon_intensity_grams_per_kilowatt_hour,
+        ),
+        envelope_watts=config.node_power_envelope_watts,
+        tags=config.tags,
+    )
+
+
+@dataclass(slots=True)
+class Counts:
+    """What the edges count."""
+
+    tick_lateness_seconds: float = 0.0
+    ticks_skipped_total: int = 0
+    reloads_total: int = 0
+    reload_failures_total: int = 0
+    last_reload_successful: bool | None = None
+
+
+class Node:
+    """One running agent."""
+
+    def __init__(
+        self,
+        loaded: LoadedConfig,
+        *,
+        reload: Callable[[], LoadedConfig],
+        environment: Mapping[str, str],
+        collection: Collection | None = None,
+    ) -> None:
+        self.config = loaded.config
+        self.addresses: list[str] = []
+        """Where it listens, once it does: base URLs."""
+        self._loaded = loaded
+        self._reload = reload
+        self._state_dir = state_directory(loaded.config, environment)
+        self._environment = environment
+        self._started_at = unix_seconds()
+        self._board = Board(run_id=f"{int(self._started_at * 1000):x}")
+        self._agent = Agent(settings_of(loaded.config))
+        self._collection = collection or Collection()
+        self._hardware = Hardware(loaded.config, environment)
+        self._counts = Counts()
+        self._hostname = socket.gethostname()
+        self._event_number = 0
+        self._last_read_at = -1.0
+        self._stop = trio.Event()
+        self._replan = trio.Event()
+        self._serving: Serving = self._make_serving()
+
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until told to stop. Ready when the addresses are bound.
+
+        Raises:
+            ListenError: the address cannot be had.
+        """
+        sockets = open_sockets(self.config.listen_address)
+        app = make_app(self._board)
+        settings = self._server_settings(sockets)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(self._watch_signals)
+            nursery.start_soon(self._collect)
+            nursery.start_soon(self._tick_for_ever)
+            await nursery.start(
+                partial(
+                    serve,
+                    with_metrics(self._board, app),  # type: ignore[arg-type]  # plain dicts
+                    settings,
+                    shutdown_trigger=self._stop.wait,
+                )
+            )
+            self.addresses = [self._url(one) for one in sockets]
+            log.info("agent_started", version=__version__, addresses=self.addresses)
+            task_status.started()
+            await self._stop.wait()
+            nursery.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
+            self._board.close()
+            await trio.sleep(0.2)  # lets streams and scrapes in flight end by themselves
+            nursery.cancel_scope.cancel()
+        await self._release()
+        log.info("agent_stopped")
+
+    def stop(self) -> None:
+        """Begin an orderly end."""
+        self._stop.set()
+
+    # -- serving ----------------------------------------------------------------------------------
+
+    def _server_settings(self, sockets: list[socket.socket]) -> HypercornConfig:
+        settings = HypercornConfig()
+        settings.bind = [f"fd://{one.fileno()}" for one in sockets]
+        settings.graceful_timeout = 0.2
+        settings.accesslog = None
+        settings.errorlog = None
+        settings.include_server_header = False
+        settings.keep_alive_timeout = 75.0
+        settings.h11_max_incomplete_size = 16 * 1024
+        if self.config.tls_certificate_path is not None:
+            settings.certfile = self.config.tls_certificate_path
+            settings.keyfile = self.config.tls_key_path
+        return settings
+
+    def _url(self, one: socket.socket) -> str:
+        host, port = one.getsockname()[:2]
+        scheme = "https" if self.config.tls_certificate_path else "http"
+        return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
+
+    # -- collecting -------------------------------------------------------------------------------
+
+    async def _collect(self) -> None:
+        """Run the plan; start anew with the next one when the configuration changes."""
+        while True:
+            replan = self._replan = trio.Event()
+            plan = make_plan(self.config, self._hardware)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._collection.run, plan)
+                await replan.wait()
+                nursery.cancel_scope.cancel()
+            if not self.config.enable_gpu:
+                await self._release()
+
+    async def _release(self) -> None:
+        """Close device files, so that a driver can be unloaded; a hung driver is left behind."""
+        with trio.move_on_after(0.5, shield=True):
+            await trio.to_thread.run_sync(
+                self._hardware.release, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
+            )
+
+    # -- ticking ----------------------------------------------------------------------------------
+
+    async def _tick_for_ever(self) -> None:
+        due = trio.current_time() + FIRST_TICK_SECONDS
+        while True:
+            await trio.sleep_until(due)
+            now = trio.current_time()
+            self._counts.tick_lateness_seconds = now - due
+            self._tick(now)
+            missed = int((trio.current_time() - due) / TICK_SECONDS)
+            self._counts.ticks_skipped_total += missed
+            due += (missed + 1) * TICK_SECONDS
+
+    def _tick(self, now: float) -> None:
+        reading = self._collection.reading()
+        tick = self._agent.tick(reading, now=now)
+        for change in tick.changes:
+            _log_change(change)
+        newest = max((s.last_success_at_seconds or 0.0 for s in reading.sources), default=0.0)
+        if newest > self._last_read_at or tick.changes:
+            self._last_read_at = newest
+            self._event_number += 1
+        wall = unix_seconds()
+        serving = self._serving
+        self._board.post(
+            Posted(
+                number=self._event_number,
+                snapshot=tick.snapshot,
+                unix_seconds=wall,
+                expose=lambda: serving.renderer.render(self._view(tick.snapshot, serving)),
+                describe=lambda: describe(
+                    tick.snapshot,
+                    hostname=self._hostname,
+                    unix_seconds=wall,
+                    uptime_seconds=wall - self._started_at,
+                ),
+            )
+        )
+
+    def _make_serving(self) -> "Serving":
+        metrics = served_metrics(self.config.metric_aliases, is_kubernetes=self.config.k8s_mode)
+        return Serving(
+            renderer=Renderer(metrics),
+            is_per_core=self.config.metrics_per_core,
+            is_per_process=self.config.metrics_per_process,
+        )
+
+    def _view(self, snapshot: Snapshot, serving: "Serving") -> View:
+        return View(
+            snapshot=snapshot,
+            agent=self._stats(),
+            hostname=self._hostname,
+            is_per_core=serving.is_per_core,
+            is_per_process=serving.is_per_process,
+        )
+
+    def _stats(self) -> AgentStats:
+        times = os.times()
+        counts = self._counts
+        return AgentStats(
+            version=__version__,
+            python_version=platform.python_version(),
+            start_time_seconds=self._started_at,
+            resident_memory_bytes=resident_memory_bytes(),
+            cpu_seconds_total=times.user + times.system,
+            tick_lateness_seconds=counts.tick_lateness_seconds,
+            ticks_skipped_total=counts.ticks_skipped_total,
+            config_reloads_total=counts.reloads_total,
+            config_reload_failures_total=counts.reload_failures_total,
+            config_last_reload_successful=counts.last_reload_successful,
+            event_clients=self._board.event_clients,
+        )
+
+    # -- signals ----------------------------------------------------------------------------------
+
+    async def _watch_signals(
+        self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT, signal.SIGHUP) as received:
+            task_status.started()
+            async for number in received:
+                if number == signal.SIGHUP:
+                    self._apply_new_configuration()
+                else:
+                    log.info("agent_stopping", signal=signal.Signals(number).name)
+                    self._stop.set()
+
+    def _apply_new_configuration(self) -> None:
+        """Load the configuration again; a bad one is refused whole and the old one stays."""
+        try:
+            loaded = self._reload()
+        except ConfigError as error:
+            self._counts.reload_failures_total += 1
+            self._counts.last_reload_successful = False
+            for problem in error.problems:
+                log.error("reload_refused", problem=problem)
+            return
+        kept = self._keys_that_need_a_restart(loaded.config)
+        for name in kept:
+            log.warning("reload_needs_restart", key=name)
+        self.config = replace(loaded.config, **{name: getattr(self.config, name) for name in kept})
+        log_setup.configure(self.config.log_level, is_json=self.config.log_format == "json")
+        self._agent.settings = settings_of(self.config)
+        self._serving = self._make_serving()
+        self._counts.reloads_total += 1
+        self._counts.last_reload_successful = True
+        self._replan.set()
+        log.info("reload_applied", file=str(loaded.file or ""))
+
+    def _keys_that_need_a_restart(self, new: Config) -> list[str]:
+        return [
+            key.attribute
+            for key in KEYS.values()
+            if not key.is_reloadable
+            and not key.is_dormant
+            and getattr(new, key.attribute) != getattr(self.config, key.attribute)
+        ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Serving:
+    """What one configuration serves."""
+
+    renderer: Renderer
+    is_per_core: bool
+    is_per_process: bool
+
+
+def resident_memory_bytes() -> int | None:
+    """Of this process, from the kernel."""
+    try:
+        with open("/proc/self/statm", "rb") as statm:
+            return int(statm.read().split()[1]) * PAGE_BYTES
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def _log_change(change: Change) -> None:
+    if change.after in ("failed", "stalled", "raised"):
+        emit = log.warning
+    elif change.before == "pending" and change.after == "ok":
+        emit = log.debug  # as expected
+    else:
+        emit = log.info
+    emit(
+        "state_changed",
+        subject=change.subject,
+        before=change.before,
+        after=change.after,
+        **({"detail": change.detail} if change.detail else {}),
+    )
+
+
+def run_agent(
+    loaded: LoadedConfig, *, reload: Callable[[], LoadedConfig], environment: Mapping[str, str]
+) -> None:
+    """Run one agent in this process until it is told to stop."""
+    log_setup.configure(loaded.config.log_level, is_json=loaded.config.log_format == "json")
+    for name in loaded.dormant_keys_in_use():
+        log.warning("key_has_no_effect", key=name)
+    node = Node(loaded, reload=reload, environment=environment)
+    gc.collect()
+    gc.freeze()  # what start-up made stays: full collections need not walk it again
+    trio.run(node.run)
+
+
+class StartError(Exception):
+    """The agent cannot start; one line that says why and what to do."""

@@ -1,0 +1,135 @@
+"""From a configuration to the collectors that it wants, and the hardware behind them.
+
+Imports of drivers are made where they are wanted, so that a subject that is off costs no memory and
+opens no device file.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+
+from esnode.collect import Plan, Planned
+from esnode.collectors.cpu import CpuCollector
+from esnode.collectors.disk import DiskCollector
+from esnode.collectors.filesystem import FilesystemCollector
+from esnode.collectors.ipmi import IpmiCollector
+from esnode.collectors.memory import MemoryCollector
+from esnode.collectors.network import NetworkCollector
+from esnode.collectors.numa import NumaCollector
+from esnode.collectors.power import PowerCollector
+from esnode.collectors.root import HostRoot
+from esnode.config import Config, simulated_hardware_file
+from esnode.drivers.base import GpuDriver
+
+APP_DEADLINE_SECONDS = 2.0
+KILL_GRACE_SECONDS = 1.0
+"""ipmitool is killed at its own deadline; the worker waits this much longer for its thread."""
+
+
+class Hardware:
+    """The GPU back end that the configuration names. Opened when first asked."""
+
+    def __init__(self, config: Config, environment: Mapping[str, str]) -> None:
+        self._config = config
+        self._environment = environment
+        self._driver: GpuDriver | None = None
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether the GPUs are a file."""
+        return self._config.hardware.startswith("simulated:")
+
+    def driver(self) -> GpuDriver:
+        """The driver, made once; nothing is opened before its first discovery."""
+        if self._driver is None:
+            self._driver = self._make()
+        return self._driver
+
+    def _make(self) -> GpuDriver:
+        from pathlib import Path
+
+        if self.is_simulated:
+            from esnode.drivers.simulated import SimulatedGpus
+
+            path = simulated_hardware_file(self._config, self._environment)
+            return SimulatedGpus(path, self._config.hardware.removeprefix("simulated:"))
+        from esnode.drivers.nvml import NvmlDriver
+
+        return NvmlDriver(procfs_path=Path(self._config.procfs_path))
+
+    def release(self) -> None:
+        """Close the session, if one was opened."""
+        if self._driver is not None:
+            self._driver.release()
+
+
+def make_plan(config: Config, hardware: Hardware) -> Plan:
+    """The collectors that are on, each with its interval and deadline."""
+    root = HostRoot(procfs=config.procfs_path, sysfs=config.sysfs_path, rootfs=config.rootfs_path)
+    planned: list[Planned] = []
+    disabled: list[str] = []
+
+    def plan(
+        name: str,
+        is_on: bool,
+        make: Callable[[], object],
+        *,
+        interval_seconds: float = config.scrape_interval,
+        deadline_seconds: float = config.collect_deadline,
+    ) -> None:
+        if not is_on:
+            disabled.append(name)
+            return
+        planned.append(
+            Planned(
+                collector=make(),  # type: ignore[arg-type]  # a collector of either shape
+                interval_seconds=interval_seconds,
+                deadline_seconds=deadline_seconds,
+            )
+        )
+
+    plan("cpu", config.enable_cpu, lambda: CpuCollector(root))
+    plan("memory", config.enable_memory, lambda: MemoryCollector(root))
+    plan("disk", config.enable_disk, lambda: DiskCollector(root))
+    plan("filesystem", config.enable_disk, lambda: FilesystemCollector(root))
+    plan("network", config.enable_network, lambda: NetworkCollector(root))
+    plan("numa", config.enable_numa, lambda: NumaCollector(root))
+    plan("power", config.enable_power, lambda: PowerCollector(root))
+    plan(
+        "ipmi",
+        config.enable_power and config.enable_ipmi,
+        lambda: IpmiCollector(deadline_seconds=config.ipmi_deadline),
+        interval_seconds=config.ipmi_interval,
+        deadline_seconds=config.ipmi_deadline + KILL_GRACE_SECONDS,
+    )
+    plan("gpu", config.enable_gpu, lambda: _gpu_collector(config, hardware))
+    if hardware.is_simulated:
+        plan("chassis", config.enable_gpu and config.enable_power, lambda: _chassis(hardware))
+    plan(
+        "app",
+        config.enable_app,
+        lambda: _app_collector(config),
+        deadline_seconds=APP_DEADLINE_SECONDS,
+    )
+    return Plan(collectors=tuple(planned), disabled=tuple(disabled))
+
+
+def _gpu_collector(config: Config, hardware: Hardware) -> object:
+    from esnode.collectors.gpu import GpuCollector
+
+    return GpuCollector(
+        hardware.driver(),
+        visible_devices=config.gpu_visible_devices,
+        process_count_max=config.gpu_process_count,
+    )
+
+
+def _chassis(hardware: Hardware) -> object:
+    from esnode.collectors.chassis import ChassisCollector
+
+    return ChassisCollector(hardware.driver())  # type: ignore[arg-type]  # the simulated one
+
+
+def _app_collector(config: Config) -> object:
+    from esnode.collectors.app import AppCollector
+
+    return AppCollector(config.app_metrics_url, clock=time.monotonic)  # noqa: TID251  # an edge
