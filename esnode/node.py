@@ -33,6 +33,7 @@ from esnode.listener import open_sockets
 from esnode.metrics import AgentStats, Renderer, View, served_metrics
 from esnode.plan import Hardware, make_plan
 from esnode.snapshot import Snapshot
+from esnode.state import StateFolder, StateUnusable
 from esnode.status import describe
 
 log = structlog.get_logger("esnode")
@@ -78,7 +79,7 @@ class Counts:
 
 
 class Node:
-    """One running agent."""
+    """One running agent. Opens nothing before `run`."""
 
     def __init__(
         self,
@@ -91,10 +92,8 @@ class Node:
         self.config = loaded.config
         self.addresses: list[str] = []
         """Where it listens, once it does: base URLs."""
-        self._loaded = loaded
         self._reload = reload
-        self._state_dir = state_directory(loaded.config, environment)
-        self._environment = environment
+        self._state_path = state_directory(loaded.config, environment)
         self._started_at = unix_seconds()
         self._board = Board(run_id=f"{int(self._started_at * 1000):x}")
         self._agent = Agent(settings_of(loaded.config))
@@ -113,8 +112,29 @@ class Node:
 
         Raises:
             ListenError: the address cannot be had.
+            StateInUse: another agent has the state folder.
         """
-        sockets = open_sockets(self.config.listen_address)
+        state = self._take_state_folder()
+        try:
+            await self._run(open_sockets(self.config.listen_address), state, task_status)
+        finally:
+            if state is not None:
+                state.close()
+
+    def _take_state_folder(self) -> StateFolder | None:
+        try:
+            return StateFolder(self._state_path)
+        except StateUnusable as error:
+            # Telemetry needs no state: an agent in a read-only container still serves.
+            log.warning("state_dir_unusable", detail=str(error))
+            return None
+
+    async def _run(
+        self,
+        sockets: list[socket.socket],
+        state: StateFolder | None,
+        task_status: trio.TaskStatus[None],
+    ) -> None:
         app = make_app(self._board)
         settings = self._server_settings(sockets)
         async with trio.open_nursery() as nursery:
@@ -130,6 +150,8 @@ class Node:
                 )
             )
             self.addresses = [self._url(one) for one in sockets]
+            if state is not None:
+                state.announce(self.addresses, __version__)
             log.info("agent_started", version=__version__, addresses=self.addresses)
             task_status.started()
             await self._stop.wait()
@@ -350,7 +372,3 @@ def run_agent(
     gc.collect()
     gc.freeze()  # what start-up made stays: full collections need not walk it again
     trio.run(node.run)
-
-
-class StartError(Exception):
-    """The agent cannot start; one line that says why and what to do."""

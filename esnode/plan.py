@@ -48,7 +48,7 @@ class Hardware:
         from pathlib import Path
 
         if self.is_simulated:
-            from esnode.drivers.simulated import SimulatedGpus
+            from esnode.drivers.simulated.driver import SimulatedGpus
 
             path = simulated_hardware_file(self._config, self._environment)
             return SimulatedGpus(path, self._config.hardware.removeprefix("simulated:"))

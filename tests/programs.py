@@ -1,6 +1,6 @@
 """Real programs that stand for those of the host: shell scripts in a test's own folder."""
 
-import os
+import time
 from pathlib import Path
 
 
@@ -11,9 +11,19 @@ def write_program(folder: Path, script: str, name: str = "ipmitool") -> str:
     return str(path)
 
 
-def is_running(pid: int) -> bool:
+def dies(pid: int) -> bool:
+    """Whether a process ends within 10 s: a signal takes effect a little after it is sent."""
+    for _ in range(1000):
+        if not _is_running(pid):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _is_running(pid: int) -> bool:
     """Whether a process is there and more than a zombie that nobody has waited for yet."""
-    if not os.path.exists(f"/proc/{pid}"):
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
         return False
-    stat = Path(f"/proc/{pid}/stat").read_text()
     return stat.rpartition(")")[2].split()[0] not in ("Z", "X")

@@ -7,7 +7,6 @@ import click
 
 from esnode.cli.context import (
     EXIT_DEGRADED,
-    EXIT_USAGE,
     add_config_options,
     config_or_exit,
     fail,
@@ -33,11 +32,10 @@ def agent(ctx: click.Context, /, **options: Any) -> None:
     remember_options(ctx.find_root(), options)
     loaded = config_or_exit(ctx)
     from esnode.listener import ListenError
-    from esnode.node import StartError, run_agent
+    from esnode.node import run_agent
+    from esnode.state import StateInUse
 
     try:
         run_agent(loaded, reload=lambda: read_config(ctx), environment=dict(os.environ))
-    except* ListenError as group:
-        fail(*(str(error) for error in group.exceptions), code=EXIT_DEGRADED)
-    except* StartError as group:
-        fail(*(str(error) for error in group.exceptions), code=EXIT_USAGE)
+    except (ListenError, StateInUse) as error:
+        fail(str(error), code=EXIT_DEGRADED)

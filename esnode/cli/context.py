@@ -102,7 +102,14 @@ def agent_url(ctx: click.Context) -> str:
     if named:
         text = str(named)
         return text.rstrip("/") if "://" in text else f"http://{text}".rstrip("/")
-    config = config_or_exit(ctx).config
+    loaded = config_or_exit(ctx)
+    config = loaded.config
+    if loaded.origins["state_dir"].source != "default" or config.listen_address.port == 0:
+        from esnode.state import announced_address
+
+        announced = announced_address(state_directory(config, os.environ))
+        if announced is not None:
+            return announced
     host, port = config.listen_address
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"

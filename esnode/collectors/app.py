@@ -89,7 +89,8 @@ def parse_exposition(endpoint: str, body: bytes) -> Iterator[Sample]:
     text = body.decode("utf-8", "replace")
     for number, line in enumerate(text.split("\n"), start=1):
         stripped = line.strip()
-        if not stripped or stripped.startswith("#"):
+        # A line that starts with {" has a quoted name, which no server in question uses.
+        if not stripped or stripped.startswith(("#", '{"')):
             continue
         name = _LINE_START.match(stripped)
         if name is None:

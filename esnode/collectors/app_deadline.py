@@ -6,7 +6,7 @@ its top. It knows no URL and no metric.
 
 import ssl
 from collections.abc import Callable, Iterable, Iterator
-from types import TracebackType
+from contextlib import contextmanager
 from typing import Any
 
 import httpcore
@@ -19,7 +19,7 @@ Remaining = Callable[[], float]
 class DeadlineTransport(httpx.BaseTransport):
     """httpx's own transport in small, over a network that knows the deadline."""
 
-    def __init__(self, remaining_seconds: Remaining, tls: ssl.SSLContext) -> None:
+    def __init__(self, remaining_seconds: Remaining, tls: ssl.SSLContext | None) -> None:
         self._pool = httpcore.ConnectionPool(
             ssl_context=tls,
             max_connections=1,
@@ -43,7 +43,6 @@ class DeadlineTransport(httpx.BaseTransport):
                     content=request.stream,
                 )
             )
-        assert isinstance(answer.stream, Iterable)
         return httpx.Response(
             status_code=answer.status,
             headers=answer.headers,
@@ -132,21 +131,14 @@ def _wait(remaining_seconds: Remaining) -> float:
     return seconds
 
 
-class _mapped_errors:  # noqa: N801  a context manager, named for what it does
-    """Turns httpcore's failures into httpx's, as httpx's own transport does."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if isinstance(error, httpcore.TimeoutException):
-            raise httpx.ReadTimeout(str(error)) from error
-        if isinstance(error, httpcore.NetworkError):
-            raise httpx.NetworkError(str(error)) from error
-        if isinstance(error, httpcore.ProtocolError | httpcore.UnsupportedProtocol):
-            raise httpx.ProtocolError(str(error)) from error
+@contextmanager
+def _mapped_errors() -> Iterator[None]:
+    """Turn httpcore's failures into httpx's, as httpx's own transport does."""
+    try:
+        yield
+    except httpcore.TimeoutException as error:
+        raise httpx.ReadTimeout(str(error)) from error
+    except httpcore.NetworkError as error:
+        raise httpx.NetworkError(str(error)) from error
+    except (httpcore.ProtocolError, httpcore.UnsupportedProtocol) as error:
+        raise httpx.ProtocolError(str(error)) from error

@@ -33,6 +33,9 @@ def word_endpoint(url: str) -> str:
         host = parts.hostname or ""
         port = "" if parts.port is None else f":{parts.port}"
     except ValueError:
+        host = port = ""
+    if not host:
+        # Whatever stands before an @ may be a password, wherever the parser has put it.
         return "malformed-url"
     if ":" in host:
         host = f"[{host}]"
@@ -65,17 +68,19 @@ class Scraper:
             CollectFailed: there is none within the deadline and the limits.
         """
         self._check_url()
-        import httpcore
         import httpx
 
-        if self._client is None:
-            self._client = self._make_client()
-        self._deadline_seconds = self._clock() + self._timeout_seconds
         try:
+            if self._client is None:
+                self._client = self._make_client()
+            self._deadline_seconds = self._clock() + self._timeout_seconds
             return self._follow(self._client, self._url)
-        except (httpx.TimeoutException, httpcore.TimeoutException):
+        except httpx.TimeoutException:
             raise self._failed(f"no answer within {self._timeout_seconds:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
+        except httpx.InvalidURL:
+            # Its text may quote the URL, and with it a password.
+            raise self._failed("not a usable URL, or a redirect to none") from None
+        except (httpx.HTTPError, httpx.StreamError) as error:
             raise self._failed(_word_error(error)) from None
 
     def close(self) -> None:
@@ -91,7 +96,7 @@ class Scraper:
     def _check_url(self) -> None:
         try:
             parts = urlsplit(self._url)
-            is_usable = parts.scheme in _SCHEMES and bool(parts.hostname)
+            is_usable = parts.scheme in _SCHEMES and bool(parts.hostname) and parts.port != 0
         except ValueError:
             is_usable = False
         if not is_usable:
@@ -104,10 +109,13 @@ class Scraper:
 
         from esnode.collectors.app_deadline import DeadlineTransport
 
-        transport = DeadlineTransport(self.remaining_seconds, ssl.create_default_context())
+        url = httpx.URL(self._url)
+        tls = ssl.create_default_context() if url.scheme == "https" else None
+        transport = DeadlineTransport(self.remaining_seconds, tls)
         # No proxy and no .netrc of the environment: the endpoints are this host's neighbours.
         return httpx.Client(
             transport=transport,
+            auth=(url.username, url.password) if url.userinfo else None,
             trust_env=False,
             follow_redirects=False,
             headers={
@@ -150,6 +158,6 @@ class Scraper:
 
 
 def _word_error(error: Exception) -> str:
-    """Give one line without the URL, which httpx never puts into these."""
+    """Give one short line; httpx puts no URL into these."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:200]}" if text else type(error).__name__

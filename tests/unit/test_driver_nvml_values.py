@@ -171,6 +171,19 @@ def test_an_old_driver_gives_temperature_and_memory_by_its_older_functions(
     assert "temperature_celsius.versioned" not in reasons(reading)
 
 
+def test_an_old_binding_gives_the_temperature_and_no_margin(
+    gpu: StandInGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delattr(pynvml, "nvmlDeviceGetTemperatureV")
+    monkeypatch.delattr(pynvml, "nvmlDeviceGetMarginTemperature")
+
+    reading = read_first(NvmlDriver())
+
+    assert reading.temperature_celsius == 41.0
+    assert reading.temperature_margin_celsius is None
+    assert "this version of nvidia-ml-py" in reasons(reading)["temperature_margin_celsius"]
+
+
 def test_more_memory_used_than_there_is_means_a_foreign_struct(gpu: StandInGpu) -> None:
     gpu.memory["used"] = gpu.memory["total"] + 1
 

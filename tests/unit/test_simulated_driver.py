@@ -336,6 +336,23 @@ def test_a_machine_that_cannot_be_read_is_one_line_for_everyone(world: World, pa
         driver.set_power_limit(gpu, 300)
 
 
+def test_the_meter_may_be_read_before_the_gpus_are_discovered(world: World, path: Path) -> None:
+    assert ChassisCollector(world.gpus(path)).read().power_watts > 0
+
+
+def test_a_machine_removed_under_a_running_driver_is_built_anew(world: World, path: Path) -> None:
+    driver = world.gpus(path)
+    old = driver.discover().gpus[0]
+    for name in ("machine.json", "machine.json.history"):
+        path.with_name(name).unlink()
+
+    new = driver.discover().gpus[0]
+
+    assert new.uuid != old.uuid
+    with pytest.raises(DeviceFault, match="no GPU"):
+        driver.read(old)
+
+
 def test_release_and_discover_find_the_same_gpus_again(world: World, path: Path) -> None:
     driver = world.gpus(path)
     before = driver.discover()

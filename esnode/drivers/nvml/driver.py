@@ -194,6 +194,9 @@ class NvmlDriver:
             lease.calls += 1
         try:
             yield lease.session
+            if lease.is_void:
+                # Another device's call noticed it first; this one's answers may be empty.
+                raise DeviceFault(f"{gpu.uuid}: NVML was closed during the call", is_lost=True)
         except DeviceGone as gone:
             if gone.is_session_void:
                 self._drop(lease)

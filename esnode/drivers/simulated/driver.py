@@ -31,7 +31,7 @@ from esnode.drivers.simulated.physics import (
     performance_ratio,
 )
 from esnode.drivers.simulated.readout import identify, read_out
-from esnode.drivers.simulated.store import Store, StoreFailed
+from esnode.drivers.simulated.store import NoMachine, Store, StoreFailed
 from esnode.readings.gpu import GpuIdentity, GpuInventory, GpuReading
 from esnode.readings.host import Absence
 
@@ -87,12 +87,9 @@ class SimulatedGpus:
         Raises:
             DriverUnavailable: the file cannot be used, or holds another machine.
         """
-        try:
-            if not self._identities:
-                self._store.create(self._spec)
-            machine = self._store.read_now()
-        except StoreFailed as error:
-            raise DriverUnavailable(str(error)) from None
+        if not self._identities:
+            self._open()
+        machine = self._now()
         self._identities = {gpu.uuid: identify(machine, gpu) for gpu in machine.gpus}
         answering = tuple(gpu for gpu in machine.gpus if not gpu.is_lost)
         lost = tuple(
@@ -222,9 +219,19 @@ class SimulatedGpus:
         """
         return boot_id(self._now())
 
+    def _open(self) -> None:
+        try:
+            self._store.create(self._spec)
+        except StoreFailed as error:
+            raise DriverUnavailable(str(error)) from None
+
     def _now(self) -> Machine:
+        """The machine at this instant, built if there is none: any call may be the first."""
         try:
             return self._store.read_now()
+        except NoMachine:
+            self._open()
+            return self._now()
         except StoreFailed as error:
             raise DriverUnavailable(str(error)) from None
 

@@ -160,7 +160,7 @@ H200 = replace(
     clock_memory_hertz=3201 * MEGAHERTZ,
 )
 """Source: an H100 with larger memory, same 200 to 700 W range; idle from the 64 to 80 W that
-700 W parts show."""
+700 W parts show. Memory sizes and clocks are as commonly listed, not from a capture of our own."""
 
 B200 = replace(
     H100,
@@ -212,7 +212,8 @@ A100 = replace(
     chassis_share_watts=260.0,
 )
 """Source: 100 to 400 W and 1410 MHz as nvidia-smi lists them for the SXM4 part (nvidia-docker
-issue 1648); temperatures as the 80 GB part reports them; chassis from the 6.5 kW DGX A100."""
+issue 1648); chassis from the 6.5 kW DGX A100. Memory, temperatures and thermal constants are taken
+by us without a capture of the 80 GB part."""
 
 L40S = replace(
     H100,
@@ -244,7 +245,8 @@ L40S = replace(
     chassis_share_watts=180.0,
 )
 """Source: memory layout of the 46068 MiB Ada boards (open-gpu-kernel-modules issue 874); the data
-sheet's 350 W and 2520 MHz; GDDR6 without a memory sensor. Thermal constants fitted by us."""
+sheet's 350 W and 2520 MHz; GDDR6 without a memory sensor. The 100 W minimum, temperatures and
+thermal constants are taken by us without a capture of the part."""
 
 PARTS = {part.key: part for part in (H100, H200, B200, A100, L40S)}
 

@@ -6,6 +6,8 @@ the board: whole degrees, milliwatts, a lagging average, and sensors that may be
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
 
 from esnode.drivers.simulated.machine import Gpu, Machine
 from esnode.drivers.simulated.parts import CURVES, PARTS, Part
@@ -55,6 +57,41 @@ def identify(machine: Machine, gpu: Gpu) -> GpuIdentity:
     )
 
 
+@lru_cache(maxsize=256)
+def nameplate(identity: GpuIdentity, part_key: str) -> GpuReading:
+    """What every reading of a board has in common."""
+    part = PARTS[part_key]
+    return GpuReading(
+        identity=identity,
+        encoder_utilization_ratio=0.0,
+        decoder_utilization_ratio=0.0,
+        memory_total_bytes=part.memory_total_bytes,
+        memory_reserved_bytes=part.memory_reserved_bytes,
+        bar1_total_bytes=part.bar1_total_bytes,
+        bar1_used_bytes=1024 * 1024,
+        slowdown_celsius=part.slowdown_celsius,
+        shutdown_celsius=part.shutdown_celsius,
+        power_limit_default_watts=float(part.limit_default_watts),
+        power_limit_min_watts=float(part.limit_min_watts),
+        power_limit_max_watts=float(part.limit_max_watts),
+        clock_sm_max_hertz=part.clock_max_hertz,
+        clock_memory_max_hertz=part.clock_memory_hertz,
+        clock_graphics_max_hertz=part.clock_max_hertz,
+        is_ecc_enabled=True,
+        remapped_rows=(("corrected", 0), ("uncorrected", 0)),
+        is_remap_pending=False,
+        is_remap_failed=False,
+        pcie_link_generation=part.pcie_link_generation,
+        pcie_link_generation_max=part.pcie_link_generation,
+        pcie_link_width=PCIE_LINK_WIDTH,
+        pcie_link_width_max=PCIE_LINK_WIDTH,
+        pcie_replays_total=0,
+        is_persistence_enabled=True,
+        is_mig_enabled=False if part.is_mig_supported else None,
+        absent=_absent(part),
+    )
+
+
 def read_out(
     gpu: Gpu,
     identity: GpuIdentity,
@@ -72,28 +109,17 @@ def read_out(
     temperature, average, instant = _sensors(gpu, operation)
     clock = round(clock_sm_hertz(gpu, operation) / 15e6) * 15e6
     memory_celsius = _memory_celsius(part, temperature, busy_ratio * curve.memory_utilization_ratio)
-    return GpuReading(
-        identity=identity,
+    return replace(
+        nameplate(identity, gpu.part),
         utilization_ratio=round(busy_ratio, 2),
         memory_utilization_ratio=round(busy_ratio * curve.memory_utilization_ratio, 2),
-        encoder_utilization_ratio=0.0,
-        decoder_utilization_ratio=0.0,
-        memory_total_bytes=part.memory_total_bytes,
         memory_used_bytes=memory_used,
         memory_free_bytes=part.memory_total_bytes - part.memory_reserved_bytes - memory_used,
-        memory_reserved_bytes=part.memory_reserved_bytes,
-        bar1_total_bytes=part.bar1_total_bytes,
-        bar1_used_bytes=1024 * 1024,
         temperature_celsius=temperature,
         memory_temperature_celsius=memory_celsius,
-        slowdown_celsius=part.slowdown_celsius,
-        shutdown_celsius=part.shutdown_celsius,
         temperature_margin_celsius=part.max_operating_celsius - temperature,
         power_average_watts=average,
         power_instant_watts=instant,
-        power_limit_default_watts=float(part.limit_default_watts),
-        power_limit_min_watts=float(part.limit_min_watts),
-        power_limit_max_watts=float(part.limit_max_watts),
         power_limit_requested_watts=float(gpu.limit_requested_watts),
         power_limit_enforced_watts=float(gpu.limit_in_force_watts),
         energy_joules_total=round(gpu.energy_joules, 3),
@@ -101,29 +127,14 @@ def read_out(
         clock_memory_hertz=part.clock_memory_idle_hertz if is_idle else part.clock_memory_hertz,
         clock_graphics_hertz=clock,
         clock_video_hertz=min(part.clock_video_max_hertz, clock),
-        clock_sm_max_hertz=part.clock_max_hertz,
-        clock_memory_max_hertz=part.clock_memory_hertz,
-        clock_graphics_max_hertz=part.clock_max_hertz,
         performance_state=part.idle_performance_state if is_idle else 0,
         throttle_reasons=throttle_reasons(gpu, operation),
         violation_seconds_total=(
             ("power", gpu.power_violation_seconds),
             ("thermal", gpu.thermal_violation_seconds),
         ),
-        is_ecc_enabled=True,
         ecc=_ecc_counts(gpu),
-        remapped_rows=(("corrected", 0), ("uncorrected", 0)),
-        is_remap_pending=False,
-        is_remap_failed=False,
-        pcie_link_generation=part.pcie_link_generation,
-        pcie_link_generation_max=part.pcie_link_generation,
-        pcie_link_width=PCIE_LINK_WIDTH,
-        pcie_link_width_max=PCIE_LINK_WIDTH,
-        pcie_replays_total=0,
-        is_persistence_enabled=True,
-        is_mig_enabled=False if part.is_mig_supported else None,
         processes=_processes(gpu, memory_used, read_process_name),
-        absent=_absent(part),
     )
 
 

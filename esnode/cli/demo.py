@@ -1,0 +1,160 @@
+"""`esnode demo`: a real agent with simulated GPUs, put under changing load, in a live table."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from esnode.cli.context import EXIT_DEGRADED, EXIT_USAGE, fail, wants_color
+from esnode.cli.status import render
+
+START_SECONDS = 20.0
+SETTLE_SECONDS = 4.0
+"""Until the simulated GPUs' draw has followed the load, and two rounds have been read."""
+
+SCENES: tuple[tuple[str, dict[str, tuple[str, float]]], ...] = (
+    ("all GPUs idle", {}),
+    ("training on half of them", {"half": ("compute", 1.0)}),
+    ("decoding on the other half", {"half": ("compute", 1.0), "rest": ("decode", 0.8)}),
+    ("full load on all", {"half": ("compute", 1.0), "rest": ("compute", 1.0)}),
+)
+"""What the demo lets the GPUs do, one after the other."""
+
+SCENE_SECONDS = 8
+
+
+@click.command()
+@click.option("--hardware", default="h100x8", metavar="SPEC", help="GPUs, e.g. h100x8, l40sx2.")
+@click.option("--once", is_flag=True, help="Print the settled state once and exit.")
+@click.option("--json", "as_json", is_flag=True, help="With --once: the status document.")
+@click.option("--seconds", type=float, default=None, help="End after this long.")
+@click.pass_context
+def demo(
+    ctx: click.Context, hardware: str, once: bool, as_json: bool, seconds: float | None
+) -> None:
+    """See it work: an agent with simulated GPUs, and a live table.
+
+    Starts a real agent on a free port of 127.0.0.1, with simulated GPUs and this machine's real
+    processors, memory, disks and network. Nothing is installed and nothing remains. Ctrl-C ends it.
+
+    \b
+    esnode demo
+    esnode demo --hardware h100x4+l40sx2
+    esnode demo --once
+    """
+    from esnode.drivers.simulated.parts import parse_spec
+
+    try:
+        parse_spec(hardware.removeprefix("simulated:"))
+    except ValueError as error:
+        fail(str(error), code=EXIT_USAGE)
+    folder = Path(tempfile.mkdtemp(prefix="esnode-demo-"))
+    try:
+        with running_agent(folder, hardware.removeprefix("simulated:")) as url:
+            if once:
+                _show_once(ctx, folder, url, as_json=as_json)
+            else:
+                _show_live(ctx, folder, url, seconds)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def running_agent(folder: Path, hardware: str) -> Iterator[str]:
+    """A real agent in a process of its own; its URL."""
+    from esnode.state import announced_address
+
+    command = [
+        sys.executable, "-m", "esnode", "agent", "--listen-address", "127.0.0.1:0",
+        "--state-dir", str(folder), "--hardware", f"simulated:{hardware}",
+        "--scrape-interval", "1s", "--enable-ipmi", "false",
+    ]  # fmt: skip
+    log = folder / "agent.log"
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("ESNODE_")}
+    with log.open("wb") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=kept, cwd=folder)
+    try:
+        deadline = time.monotonic() + START_SECONDS  # noqa: TID251  # an edge
+        while (url := announced_address(folder)) is None:
+            if process.poll() is not None or time.monotonic() > deadline:  # noqa: TID251
+                last = log.read_text(errors="replace").strip().splitlines()[-1:]
+                fail(f"the agent did not start: {' '.join(last)}", code=EXIT_DEGRADED)
+            time.sleep(0.05)
+        yield url
+    finally:
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def play(folder: Path, scene: dict[str, tuple[str, float]]) -> None:
+    """Put the simulated GPUs under the load of one scene."""
+    from esnode.drivers.simulated.machine import Load, LoadSet
+    from esnode.drivers.simulated.store import Store
+
+    store = Store(folder / "simulated-hardware.json")
+
+    def plan(machine: Any) -> list[LoadSet]:
+        events = []
+        for gpu in machine.gpus:
+            kind, ratio = scene.get("half" if gpu.index % 2 == 0 else "rest", ("compute", 0.0))
+            events.append(LoadSet(gpu=gpu.uuid, load=Load(kind=kind, ratio=ratio)))
+        return events
+
+    store.change(plan, cause="demo")
+
+
+def _show_once(ctx: click.Context, folder: Path, url: str, *, as_json: bool) -> None:
+    from esnode.client import fetch_status
+
+    if sys.stderr.isatty():
+        click.echo(f"agent at {url}; putting load on its GPUs ...", err=True)
+    play(folder, SCENES[2][1])
+    time.sleep(SETTLE_SECONDS)
+    document = fetch_status(url)
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+    else:
+        click.echo(render(document, is_colored=wants_color(ctx)))
+
+
+def _show_live(ctx: click.Context, folder: Path, url: str, seconds: float | None) -> None:
+    from esnode.client import AgentRefused, AgentUnreachable, fetch_status
+
+    is_terminal = sys.stdout.isatty()
+    started = time.monotonic()  # noqa: TID251  # an edge
+    scene = -1
+    while True:
+        passed = time.monotonic() - started  # noqa: TID251
+        if seconds is not None and passed >= seconds:
+            return
+        wanted = int(passed / SCENE_SECONDS) % len(SCENES)
+        if wanted != scene:
+            scene = wanted
+            play(folder, SCENES[scene][1])
+        try:
+            screen = render(fetch_status(url), is_colored=wants_color(ctx))
+        except (AgentUnreachable, AgentRefused) as error:
+            fail(str(error), code=EXIT_DEGRADED)
+        head = f"esnode demo   {url}   scene: {SCENES[scene][0]}   Ctrl-C ends it"
+        if is_terminal:
+            # Home, then clear to the end of each line and of the screen: no flicker.
+            text = f"{head}\n\n{screen}".replace("\n", "\x1b[K\n")
+            click.echo(f"\x1b[H{text}\x1b[K\x1b[J", nl=True)
+        else:
+            click.echo(f"{head}\n{screen}\n")
+        time.sleep(1.0)
