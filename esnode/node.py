@@ -5,12 +5,10 @@ the signals and an orderly end.
 """
 
 import gc
-import os
-import platform
 import signal
 import socket
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -23,18 +21,16 @@ from esnode import log as log_setup
 from esnode.agent import Agent, AgentSettings, Change
 from esnode.api.front import with_metrics
 from esnode.api.read import make_app
-from esnode.board import Board, Posted
+from esnode.board import Board
 from esnode.clock import unix_seconds
 from esnode.collect import Collection
 from esnode.config import KEYS, Config, ConfigError, LoadedConfig, state_directory
 from esnode.diagnose import Thresholds
 from esnode.fold.power import EnergyPrice
-from esnode.listener import open_sockets
-from esnode.metrics import AgentStats, Renderer, View, served_metrics
+from esnode.listener import ListenError, open_sockets
 from esnode.plan import Hardware, make_plan
-from esnode.snapshot import Snapshot
+from esnode.serving import Counts, Serving
 from esnode.state import StateFolder, StateUnusable
-from esnode.status import describe
 
 log = structlog.get_logger("esnode")
 
@@ -44,7 +40,8 @@ FIRST_TICK_SECONDS = 0.15
 STOP_SECONDS = 1.5
 """All of an orderly end must fit, since supervisors and operators wait for it."""
 
-PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+Show = Callable[[Sequence[str], bytes], None]
+"""(addresses, status document as JSON): draws them somewhere."""
 
 
 def settings_of(config: Config) -> AgentSettings:
@@ -67,17 +64,6 @@ def settings_of(config: Config) -> AgentSettings:
     )
 
 
-@dataclass(slots=True)
-class Counts:
-    """What the edges count."""
-
-    tick_lateness_seconds: float = 0.0
-    ticks_skipped_total: int = 0
-    reloads_total: int = 0
-    reload_failures_total: int = 0
-    last_reload_successful: bool | None = None
-
-
 class Node:
     """One running agent. Opens nothing before `run`."""
 
@@ -88,24 +74,24 @@ class Node:
         reload: Callable[[], LoadedConfig],
         environment: Mapping[str, str],
         collection: Collection | None = None,
+        show: Show | None = None,
     ) -> None:
         self.config = loaded.config
         self.addresses: list[str] = []
         """Where it listens, once it does: base URLs."""
         self._reload = reload
+        self._show = show
         self._state_path = state_directory(loaded.config, environment)
-        self._started_at = unix_seconds()
-        self._board = Board(run_id=f"{int(self._started_at * 1000):x}")
+        self._board = Board(run_id=f"{int(unix_seconds() * 1000):x}")
         self._agent = Agent(settings_of(loaded.config))
         self._collection = collection or Collection()
         self._hardware = Hardware(loaded.config, environment)
         self._counts = Counts()
-        self._hostname = socket.gethostname()
         self._event_number = 0
         self._last_read_at = -1.0
         self._stop = trio.Event()
         self._replan = trio.Event()
-        self._serving: Serving = self._make_serving()
+        self._serving = Serving(loaded.config, self._counts, self._board)
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until told to stop. Ready when the addresses are bound.
@@ -137,6 +123,13 @@ class Node:
     ) -> None:
         app = make_app(self._board)
         settings = self._server_settings(sockets)
+        try:
+            settings.create_ssl_context()
+        except OSError as error:  # ssl.SSLError is one
+            raise ListenError(
+                f"tls_certificate_path, tls_key_path: {error.strerror or error}; HTTPS needs a PEM "
+                "certificate chain and its key"
+            ) from None
         async with trio.open_nursery() as nursery:
             await nursery.start(self._watch_signals)
             nursery.start_soon(self._collect)
@@ -217,6 +210,7 @@ class Node:
             now = trio.current_time()
             self._counts.tick_lateness_seconds = now - due
             self._tick(now)
+            self._show_latest()
             missed = int((trio.current_time() - due) / TICK_SECONDS)
             self._counts.ticks_skipped_total += missed
             due += (missed + 1) * TICK_SECONDS
@@ -230,56 +224,12 @@ class Node:
         if newest > self._last_read_at or tick.changes:
             self._last_read_at = newest
             self._event_number += 1
-        wall = unix_seconds()
-        serving = self._serving
-        self._board.post(
-            Posted(
-                number=self._event_number,
-                snapshot=tick.snapshot,
-                unix_seconds=wall,
-                expose=lambda: serving.renderer.render(self._view(tick.snapshot, serving)),
-                describe=lambda: describe(
-                    tick.snapshot,
-                    hostname=self._hostname,
-                    unix_seconds=wall,
-                    uptime_seconds=wall - self._started_at,
-                ),
-            )
-        )
+        self._serving.post(tick.snapshot, number=self._event_number)
 
-    def _make_serving(self) -> "Serving":
-        metrics = served_metrics(self.config.metric_aliases, is_kubernetes=self.config.k8s_mode)
-        return Serving(
-            renderer=Renderer(metrics),
-            is_per_core=self.config.metrics_per_core,
-            is_per_process=self.config.metrics_per_process,
-        )
-
-    def _view(self, snapshot: Snapshot, serving: "Serving") -> View:
-        return View(
-            snapshot=snapshot,
-            agent=self._stats(),
-            hostname=self._hostname,
-            is_per_core=serving.is_per_core,
-            is_per_process=serving.is_per_process,
-        )
-
-    def _stats(self) -> AgentStats:
-        times = os.times()
-        counts = self._counts
-        return AgentStats(
-            version=__version__,
-            python_version=platform.python_version(),
-            start_time_seconds=self._started_at,
-            resident_memory_bytes=resident_memory_bytes(),
-            cpu_seconds_total=times.user + times.system,
-            tick_lateness_seconds=counts.tick_lateness_seconds,
-            ticks_skipped_total=counts.ticks_skipped_total,
-            config_reloads_total=counts.reloads_total,
-            config_reload_failures_total=counts.reload_failures_total,
-            config_last_reload_successful=counts.last_reload_successful,
-            event_clients=self._board.event_clients,
-        )
+    def _show_latest(self) -> None:
+        latest = self._board.latest
+        if self._show is not None and latest is not None:
+            self._show(self.addresses, latest.status)
 
     # -- signals ----------------------------------------------------------------------------------
 
@@ -301,7 +251,7 @@ class Node:
             loaded = self._reload()
         except ConfigError as error:
             self._counts.reload_failures_total += 1
-            self._counts.last_reload_successful = False
+            self._counts.is_last_reload_successful = False
             for problem in error.problems:
                 log.error("reload_refused", problem=problem)
             return
@@ -311,9 +261,9 @@ class Node:
         self.config = replace(loaded.config, **{name: getattr(self.config, name) for name in kept})
         log_setup.configure(self.config.log_level, is_json=self.config.log_format == "json")
         self._agent.settings = settings_of(self.config)
-        self._serving = self._make_serving()
+        self._serving.change(self.config)
         self._counts.reloads_total += 1
-        self._counts.last_reload_successful = True
+        self._counts.is_last_reload_successful = True
         self._replan.set()
         log.info("reload_applied", file=str(loaded.file or ""))
 
@@ -325,24 +275,6 @@ class Node:
             and not key.is_dormant
             and getattr(new, key.attribute) != getattr(self.config, key.attribute)
         ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Serving:
-    """What one configuration serves."""
-
-    renderer: Renderer
-    is_per_core: bool
-    is_per_process: bool
-
-
-def resident_memory_bytes() -> int | None:
-    """Of this process, from the kernel."""
-    try:
-        with open("/proc/self/statm", "rb") as statm:
-            return int(statm.read().split()[1]) * PAGE_BYTES
-    except (OSError, ValueError, IndexError):
-        return None
 
 
 def _log_change(change: Change) -> None:
@@ -362,13 +294,17 @@ def _log_change(change: Change) -> None:
 
 
 def run_agent(
-    loaded: LoadedConfig, *, reload: Callable[[], LoadedConfig], environment: Mapping[str, str]
+    loaded: LoadedConfig,
+    *,
+    reload: Callable[[], LoadedConfig],
+    environment: Mapping[str, str],
+    show: Show | None = None,
 ) -> None:
-    """Run one agent in this process until it is told to stop."""
+    """Run one agent in this process until it is told to stop. `show` is called every second."""
     log_setup.configure(loaded.config.log_level, is_json=loaded.config.log_format == "json")
     for name in loaded.dormant_keys_in_use():
         log.warning("key_has_no_effect", key=name)
-    node = Node(loaded, reload=reload, environment=environment)
+    node = Node(loaded, reload=reload, environment=environment, show=show)
     gc.collect()
     gc.freeze()  # what start-up made stays: full collections need not walk it again
     trio.run(node.run)

@@ -155,6 +155,7 @@ def _driver(snapshot: Snapshot) -> Document | None:
         "cuda_version": inventory.cuda_version,
         "found": inventory.found_count,
         "lost": [_absence(absence) for absence in inventory.lost],
+        "absent": [_absence(absence) for absence in inventory.absent],
     }
 
 

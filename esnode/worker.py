@@ -112,8 +112,8 @@ class Worker:
         self.status = replace(self.status, **changes)
 
     def _failure(self, error: Exception) -> dict[str, Any]:
-        if isinstance(error, CollectUnavailable):
-            self.sample = None
+        # What was there once and is gone is a failure, not a machine that has none.
+        if isinstance(error, CollectUnavailable) and self.status.last_success_at_seconds is None:
             return {"state": "unavailable", "reason": str(error)}
         errors_total = self.status.errors_total + 1
         if isinstance(error, CollectFailed):

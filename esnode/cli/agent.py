@@ -1,6 +1,7 @@
 """`esnode agent`: run the agent in the foreground until SIGTERM or Ctrl-C."""
 
 import os
+from dataclasses import replace
 from typing import Any
 
 import click
@@ -12,17 +13,20 @@ from esnode.cli.context import (
     fail,
     read_config,
     remember_options,
+    wants_color,
 )
 
 
 @click.command()
+@click.option("--live", is_flag=True, help="Show what it reads in a live table (see `status`).")
 @add_config_options(is_hidden=False)
 @click.pass_context
-def agent(ctx: click.Context, /, **options: Any) -> None:
+def agent(ctx: click.Context, /, live: bool, **options: Any) -> None:
     """Run the agent: collect this machine's telemetry and serve it.
 
     \b
     esnode agent                                        everything, on port 9100
+    esnode agent --live                                 and a live table here
     esnode agent --listen-address 127.0.0.1:9200        this machine only, another port
     esnode agent --hardware simulated:h100x8            eight GPUs that do not exist
     esnode agent --enable-app true --app-metrics-url http://127.0.0.1:8000/metrics
@@ -35,7 +39,14 @@ def agent(ctx: click.Context, /, **options: Any) -> None:
     from esnode.node import run_agent
     from esnode.state import StateInUse
 
+    show = None
+    if live:
+        from esnode.cli.live import Screen
+
+        # The table shows what goes wrong; log lines would tear it.
+        loaded = replace(loaded, config=replace(loaded.config, log_level="error"))
+        show = Screen(is_colored=wants_color(ctx)).show
     try:
-        run_agent(loaded, reload=lambda: read_config(ctx), environment=dict(os.environ))
+        run_agent(loaded, reload=lambda: read_config(ctx), environment=dict(os.environ), show=show)
     except (ListenError, StateInUse) as error:
         fail(str(error), code=EXIT_DEGRADED)

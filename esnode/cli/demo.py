@@ -15,6 +15,7 @@ from typing import Any
 import click
 
 from esnode.cli.context import EXIT_DEGRADED, EXIT_USAGE, fail, wants_color
+from esnode.cli.live import Screen
 from esnode.cli.status import render
 
 START_SECONDS = 20.0
@@ -135,7 +136,7 @@ def _show_once(ctx: click.Context, folder: Path, url: str, *, as_json: bool) -> 
 def _show_live(ctx: click.Context, folder: Path, url: str, seconds: float | None) -> None:
     from esnode.client import AgentRefused, AgentUnreachable, fetch_status
 
-    is_terminal = sys.stdout.isatty()
+    screen = Screen(is_colored=wants_color(ctx))
     started = time.monotonic()  # noqa: TID251  # an edge
     scene = -1
     while True:
@@ -147,14 +148,9 @@ def _show_live(ctx: click.Context, folder: Path, url: str, seconds: float | None
             scene = wanted
             play(folder, SCENES[scene][1])
         try:
-            screen = render(fetch_status(url), is_colored=wants_color(ctx))
+            text = render(fetch_status(url), is_colored=wants_color(ctx))
         except (AgentUnreachable, AgentRefused) as error:
             fail(str(error), code=EXIT_DEGRADED)
         head = f"esnode demo   {url}   scene: {SCENES[scene][0]}   Ctrl-C ends it"
-        if is_terminal:
-            # Home, then clear to the end of each line and of the screen: no flicker.
-            text = f"{head}\n\n{screen}".replace("\n", "\x1b[K\n")
-            click.echo(f"\x1b[H{text}\x1b[K\x1b[J", nl=True)
-        else:
-            click.echo(f"{head}\n{screen}\n")
+        screen.draw(head, text)
         time.sleep(1.0)

@@ -6,7 +6,7 @@ Its own file because those two choices are the operator's, and no driver's. It k
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from esnode.collectors.base import CollectFailed, Discovery
+from esnode.collectors.base import CollectFailed, CollectUnavailable, Discovery
 from esnode.drivers.base import DeviceFault, DriverUnavailable, GpuDriver
 from esnode.readings.gpu import GpuIdentity, GpuInventory, GpuProcess, GpuReading
 from esnode.readings.host import Absence
@@ -82,6 +82,7 @@ class GpuCollector:
         self._driver = driver
         self._visible_devices = visible_devices
         self._process_count_max = process_count_max
+        self._seen: dict[str, GpuIdentity] = {}
 
     def discover(self) -> Discovery[GpuInventory, GpuIdentity]:
         """List the devices that are to be watched; the inventory tells of the others.
@@ -92,14 +93,30 @@ class GpuCollector:
         try:
             inventory = self._driver.discover()
         except DriverUnavailable as error:
-            raise CollectFailed(str(error)) from error
-        selection = select_visible(inventory.gpus, self._visible_devices)
+            kind = CollectUnavailable if error.is_absent else CollectFailed
+            raise kind(str(error)) from error
+        known = (*inventory.gpus, *self._still_missed(inventory))
+        selection = select_visible(known, self._visible_devices)
+        present = {gpu.uuid for gpu in inventory.gpus}
         return Discovery(
             part=replace(
-                inventory, gpus=selection.gpus, absent=(*inventory.absent, *selection.absent)
+                inventory,
+                gpus=tuple(gpu for gpu in selection.gpus if gpu.uuid in present),
+                absent=(*inventory.absent, *selection.absent),
             ),
             targets={gpu.uuid: gpu for gpu in selection.gpus},
         )
+
+    def _still_missed(self, inventory: GpuInventory) -> list[GpuIdentity]:
+        """Devices seen before that the driver counts and cannot open: still watched, as down."""
+        missed = [
+            identity
+            for absence in inventory.lost
+            if (identity := self._seen.get(absence.what)) is not None
+        ]
+        self._seen |= {f"gpu:{gpu.index}": gpu for gpu in inventory.gpus}
+        present = {gpu.uuid for gpu in inventory.gpus}
+        return [identity for identity in missed if identity.uuid not in present]
 
     def read(self, target: GpuIdentity) -> GpuReading:
         """Read one device.

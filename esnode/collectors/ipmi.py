@@ -6,7 +6,7 @@ of `ipmitool`, nor which of the draws is the node's.
 
 from collections.abc import Sequence
 
-from esnode.collectors.base import CollectFailed
+from esnode.collectors.base import CollectFailed, CollectUnavailable
 from esnode.drivers.ipmi import (
     DCMI_COMMAND,
     SENSORS_COMMAND,
@@ -15,6 +15,7 @@ from esnode.drivers.ipmi import (
     ProcessUnavailable,
     RunProcess,
     explain_exit,
+    has_no_device,
     parse_dcmi,
     parse_sensors,
 )
@@ -83,12 +84,16 @@ class IpmiCollector:
         try:
             outcome = self._run((self._binary, *question), self._deadline_seconds)
         except ProcessUnavailable as unavailable:
+            if unavailable.is_absent:
+                raise CollectUnavailable(str(unavailable)) from None
             return ProcessOutcome(exit_status=-1, output="", errors=""), str(unavailable)
         if outcome.is_overdue:
             seconds = f"{self._deadline_seconds:g} s"
             return outcome, f"{asked} had no answer after {seconds} and was killed"
         if outcome.is_cut:
             return outcome, f"{asked} printed more than fits"
+        if has_no_device(outcome):
+            raise CollectUnavailable(explain_exit(outcome))
         if outcome.exit_status != 0:
             return outcome, explain_exit(outcome)
         return outcome, ""

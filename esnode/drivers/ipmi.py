@@ -52,6 +52,11 @@ class ProcessOutcome:
 class ProcessUnavailable(Exception):
     """The program could not be started. The text is one line for the operator."""
 
+    def __init__(self, reason: str, *, is_absent: bool = False) -> None:
+        super().__init__(reason)
+        self.is_absent = is_absent
+        """It is not installed."""
+
 
 RunProcess = Callable[[Sequence[str], float], ProcessOutcome]
 """(command, deadline in seconds) to outcome. Raises `ProcessUnavailable`."""
@@ -118,7 +123,10 @@ class ProcessRunner:
                 ):
                     return self._run(command, deadline_seconds, output, errors)
             except OSError as error:
-                raise ProcessUnavailable(explain_start(command[0], error)) from None
+                raise ProcessUnavailable(
+                    explain_start(command[0], error),
+                    is_absent=isinstance(error, FileNotFoundError),
+                ) from None
 
     def _run(
         self,
@@ -165,6 +173,12 @@ def explain_start(program: str, error: OSError) -> str:
     return f"{program} cannot be run: {error.strerror or type(error).__name__}"
 
 
+def has_no_device(outcome: ProcessOutcome) -> bool:
+    """Whether the program found no way to a controller: the host has none, or no driver for it."""
+    told = outcome.errors.lower()
+    return "could not open device" in told and "permission denied" not in told
+
+
 def explain_exit(outcome: ProcessOutcome) -> str:
     """Say in one line why a run gave nothing, with what would help."""
     said = [line.strip() for line in outcome.errors.splitlines() if line.strip()]
@@ -172,7 +186,7 @@ def explain_exit(outcome: ProcessOutcome) -> str:
     told = outcome.errors.lower()
     if "could not open device" in told and "permission denied" in told:
         return "permission denied for /dev/ipmi0: run as root or give this user access to it"
-    if "could not open device" in told:
+    if has_no_device(outcome):
         return "no /dev/ipmi0: load ipmi_si and ipmi_devintf, unless the host has no controller"
     return f"ipmitool ended with status {outcome.exit_status}: {first}"
 

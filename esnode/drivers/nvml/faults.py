@@ -81,4 +81,7 @@ def raise_if_gone(function: str, code: int) -> None:
 def explain_unavailable(function: str, code: int, details: str = "") -> DriverUnavailable:
     """Word why the whole driver cannot be used, and what would help."""
     advice = _ADVICE.get(code, "NVML does not open")
-    return DriverUnavailable(f"{advice}{details} [{describe(function, code)}]")
+    return DriverUnavailable(
+        f"{advice}{details} [{describe(function, code)}]",
+        is_absent=code == pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
+    )

@@ -104,6 +104,7 @@ class SimulatedGpus:
             cuda_version=CUDA_VERSION,
             gpus=tuple(self._identities[gpu.uuid] for gpu in answering),
             lost=lost,
+            absent=tuple(Absence(what="simulated hardware", reason=r) for r in self.repairs),
             found_count=len(machine.gpus),
         )
 

@@ -1,0 +1,39 @@
+"""A screen that is drawn over and over, for `esnode agent --live` and `esnode demo`."""
+
+import json
+import sys
+from collections.abc import Sequence
+
+import click
+
+from esnode.cli.status import render
+
+
+class Screen:
+    """Draws status documents in place on a terminal; elsewhere only the first complete one."""
+
+    def __init__(self, *, is_colored: bool) -> None:
+        self._is_colored = is_colored
+        self._is_terminal = sys.stdout.isatty()
+        self._is_drawn = False
+
+    def show(self, addresses: Sequence[str], status: bytes) -> None:
+        """Draw one status document of the agent that listens on `addresses`."""
+        document = json.loads(status)
+        if not self._is_terminal and document["cpu_util_percent"] is None:
+            return  # rates need two rounds; a terminal shows what there is meanwhile
+        where = ", ".join(f"{address}/metrics" for address in addresses)
+        head = f"esnode agent   {where}   Ctrl-C ends it"
+        self.draw(head, render(document, is_colored=self._is_colored))
+
+    def draw(self, head: str, screen: str) -> None:
+        """Draw one screen under its head line."""
+        if self._is_terminal:
+            if not self._is_drawn:
+                click.clear()
+            # Home, clear to the end of each line and of the screen: no flicker.
+            text = f"{head}\n\n{screen}".replace("\n", "\x1b[K\n")
+            click.echo(f"\x1b[H{text}\x1b[K\x1b[J")
+        elif not self._is_drawn:
+            click.echo(f"{head}\n\n{screen}\n")
+        self._is_drawn = True
