@@ -59,13 +59,19 @@ class Collection:
         """Ask every source of the plan until cancelled."""
         self._plan = plan
         self._active = {}
-        async with trio.open_nursery() as nursery:
-            for position, planned in enumerate(plan.collectors):
-                phase_seconds = position * PHASE_STEP_SECONDS
-                if hasattr(planned.collector, "discover"):
-                    nursery.start_soon(self._run_fan_out, planned, phase_seconds)
-                else:
-                    nursery.start_soon(self._run_single, planned, phase_seconds)
+        try:
+            async with trio.open_nursery() as nursery:
+                for position, planned in enumerate(plan.collectors):
+                    phase_seconds = position * PHASE_STEP_SECONDS
+                    if hasattr(planned.collector, "discover"):
+                        nursery.start_soon(self._run_fan_out, planned, phase_seconds)
+                    else:
+                        nursery.start_soon(self._run_single, planned, phase_seconds)
+        finally:
+            for planned in plan.collectors:
+                close = getattr(planned.collector, "close", None)
+                if close is not None:
+                    close()
 
     def reading(self) -> Reading:
         """The latest of everything that the present plan asks."""

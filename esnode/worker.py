@@ -78,6 +78,7 @@ class Worker:
         self.status = replace(self.status, interval_seconds=interval_seconds)
         if self._call is not None:
             if not self._call.is_done:
+                self._note_stall(self._call, deadline_seconds)
                 return
             self._finish(self._call, stale_after_seconds, is_late=True)
         call = self._call = _Call(read, trio.current_time())
@@ -86,13 +87,23 @@ class Worker:
         if call.is_done:
             self._finish(call, stale_after_seconds, is_late=False)
         else:
-            self.status = replace(
-                self.status,
-                state="stalled",
-                reason=f"no answer within {deadline_seconds:g} s; waiting for it to come back",
-                stalled_since_seconds=call.started_at_seconds,
-                stalls_total=self.status.stalls_total + 1,
-            )
+            self._note_stall(call, deadline_seconds)
+
+    def _note_stall(self, call: _Call, deadline_seconds: float) -> None:
+        """Say once of a call that it has passed its deadline.
+
+        A call may also be left behind before that, by a change of configuration.
+        """
+        age_seconds = trio.current_time() - call.started_at_seconds
+        if self.status.stalled_since_seconds is not None or age_seconds < deadline_seconds:
+            return
+        self.status = replace(
+            self.status,
+            state="stalled",
+            reason=f"no answer within {deadline_seconds:g} s; waiting for it to come back",
+            stalled_since_seconds=call.started_at_seconds,
+            stalls_total=self.status.stalls_total + 1,
+        )
 
     def _finish(self, call: _Call, stale_after_seconds: float, *, is_late: bool) -> None:
         self._call = None

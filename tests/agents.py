@@ -11,14 +11,24 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 REPOSITORY = Path(__file__).resolve().parents[1]
 START_SECONDS = 30.0
 LoggedEvent = dict[str, object]
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
+
+
+def private_mounts(script: str) -> tuple[str, ...]:
+    """Run what follows among mounts of its own, after a shell script has made them."""
+    return ("unshare", "--mount", "sh", "-c", f'{script} && exec "$@"', "sh")
+
 
 
 class NotInTime(AssertionError):
@@ -54,11 +64,15 @@ def esnode_command(*arguments: str) -> list[str]:
 
 
 def run_esnode(
-    folder: Path, *arguments: str, timeout_seconds: float = 30.0, **environment: str
+    folder: Path,
+    *arguments: str,
+    timeout_seconds: float = 30.0,
+    within: Sequence[str] = (),
+    **environment: str,
 ) -> subprocess.CompletedProcess[str]:
     """Run one command to its end."""
     return subprocess.run(
-        esnode_command(*arguments),
+        [*within, *esnode_command(*arguments)],
         cwd=folder,
         env=clean_environment(folder, **environment),
         capture_output=True,
@@ -174,6 +188,7 @@ def started_agent(
     state_dir: Path | None = None,
     listen: str = "127.0.0.1:0",
     name: str = "agent",
+    within: Sequence[str] = (),
     **environment: str,
 ) -> Iterator[AgentProcess]:
     """An agent that was just started; it may not serve yet. It is killed at the end."""
@@ -182,13 +197,16 @@ def started_agent(
     log_path = folder / f"{name}.log"
     with log_path.open("wb") as log:
         process = subprocess.Popen(
-            esnode_command(
-                "agent",
-                f"--listen-address={listen}",
-                f"--state-dir={state_dir}",
-                "--log-format=json",
-                *flags,
-            ),
+            [
+                *within,
+                *esnode_command(
+                    "agent",
+                    f"--listen-address={listen}",
+                    f"--state-dir={state_dir}",
+                    "--log-format=json",
+                    *flags,
+                ),
+            ],
             cwd=folder,
             env=clean_environment(folder, **environment),
             stdin=subprocess.DEVNULL,

@@ -74,7 +74,7 @@ def test_a_bad_file_is_refused_whole_and_counted(tmp_path: Path, text: str, prob
         )
         assert agent.value("esnode_agent_config_last_reload_successful") == 0
         assert agent.value("esnode_agent_config_reloads_total") == 0
-        assert agent.value("esnode_load1") is not None
+        assert agent.value("esnode_cpu_load1") is not None
 
         file.write_text('scrape_interval = "500ms"\n')
         hang_up(agent)

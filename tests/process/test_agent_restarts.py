@@ -1,7 +1,6 @@
 """State folders, ports and restarts: one agent a folder, one line when it cannot be."""
 
 import json
-import os
 import socket
 import subprocess
 import sys
@@ -9,11 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.agents import clean_environment, run_esnode, running_agent
+from tests.agents import needs_root, private_mounts, run_esnode, running_agent
 
 pytestmark = pytest.mark.process
-
-NOBODY = 65534
 
 LISTENER = """
 import socket
@@ -85,7 +82,7 @@ def test_a_port_in_use_names_who_holds_it(tmp_path: Path) -> None:
         )
     finally:
         holder.communicate("\n", timeout=5)
-    after = run_esnode(tmp_path, "status", f"--agent=127.0.0.1:{port}")
+    after = run_esnode(tmp_path, f"--agent=127.0.0.1:{port}", "status")
     assert after.returncode == 3
 
 
@@ -113,36 +110,13 @@ def test_it_serves_without_a_state_folder_that_can_be_written(tmp_path: Path) ->
         assert agent.process.returncode == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
-def test_it_serves_as_a_user_who_may_not_write_the_folder(tmp_path: Path) -> None:
+@needs_root
+def test_it_serves_where_the_folder_is_read_only(tmp_path: Path) -> None:
     state = tmp_path / "state"
-    state.mkdir(mode=0o700)
-    tmp_path.chmod(0o755)
-    script = (
-        f"import os, runpy, sys; os.setgid({NOBODY}); os.setuid({NOBODY});"
-        f"sys.argv = ['esnode', 'agent', '--listen-address=127.0.0.1:0', '--state-dir={state}',"
-        " '--log-format=json']; runpy.run_module('esnode', run_name='__main__')"
-    )
-    agent = subprocess.Popen(
-        [sys.executable, "-c", script],
-        cwd="/",
-        env=clean_environment(tmp_path),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert agent.stderr is not None
-        events = {}
-        while "agent_started" not in events:
-            line = agent.stderr.readline()
-            assert line, "the agent ended"
-            if line.startswith("{"):
-                event = json.loads(line)
-                events[event["event"]] = event
-
-        assert events["state_dir_unusable"]["detail"] == f"{state}/agent.lock: Permission denied"
-        agent.terminate()
-        assert agent.wait(5) == 0
-    finally:
-        agent.kill()
-        agent.communicate()
+    state.mkdir()
+    with running_agent(
+        tmp_path, state_dir=state, within=private_mounts(f"mount -t tmpfs -o ro none '{state}'")
+    ) as agent:
+        assert agent.get("/metrics").status == 200
+        (warning,) = agent.events("state_dir_unusable")
+        assert warning["detail"] == f"{state}: Read-only file system"
