@@ -11,7 +11,7 @@ from esnode.cli.context import EXIT_USAGE, config_or_exit, fail
 from esnode.cli.text import table
 from esnode.config.keys import KEYS
 from esnode.config.load import FILE_NAME, SYSTEM_FILE, ConfigError, LoadedConfig, find_file
-from esnode.config.values import Address
+from esnode.config.values import MASK, Address, without_credentials
 
 SETS = {
     "host": ("enable_cpu", "enable_memory", "enable_disk", "enable_network", "enable_numa"),
@@ -21,8 +21,6 @@ SETS = {
     "mcp": ("enable_mcp",),
 }
 SETS["all"] = tuple(key for keys in SETS.values() for key in keys)
-
-MASK = "********"
 
 
 @click.group()
@@ -77,7 +75,7 @@ def _entries(loaded: LoadedConfig, *, show_all: bool) -> list[dict[str, Any]]:
         entries.append(
             {
                 "key": key.name,
-                "value": MASK if key.is_secret and value is not None else _plain(key.name, value),
+                "value": MASK if key.is_secret and value else _plain(key.name, value),
                 "source": origin.source,
                 "where": origin.where,
                 "has_effect": not key.is_dormant,
@@ -93,19 +91,13 @@ def _plain(name: str, value: object) -> object:
         case tuple() if name == "tags":
             return dict(value)
         case tuple():
-            return [_without_credentials(item) for item in value]
+            return [_plain("", item) for item in value]
+        case str():
+            return without_credentials(value)
         case float() if "interval" in name or "deadline" in name or name.endswith("latency"):
             return f"{value:g}s"
         case _:
             return value
-
-
-def _without_credentials(item: object) -> object:
-    """A URL without the user and password that it may carry."""
-    if isinstance(item, str) and "@" in item and "://" in item:
-        scheme, _, rest = item.partition("://")
-        return f"{scheme}://{MASK}@{rest.rpartition('@')[2]}"
-    return item
 
 
 def _shown(value: object) -> str:

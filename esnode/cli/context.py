@@ -31,6 +31,10 @@ def add_config_options(*, is_hidden: bool) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         for key in reversed(list(KEYS.values())):
+            for alias, _ in key.file_aliases:
+                # An option of its own, because it has its own kind of value.
+                older = "--" + alias.replace("_", "-")
+                function = click.option(older, alias, metavar=key.metavar, hidden=True)(function)
             option = click.option(
                 key.flag,
                 *key.flag_aliases,
@@ -53,9 +57,11 @@ def remember_options(ctx: click.Context, options: dict[str, Any]) -> None:
 
 
 def flags_given(ctx: click.Context) -> dict[str, str]:
-    """The configuration keys given as options, by name."""
+    """The configuration keys given as options, by the name that a file would use."""
     kept: dict[str, Any] = ctx.find_root().obj or {}
-    return {key.name: kept[key.attribute] for key in KEYS.values() if key.attribute in kept}
+    names = {key.attribute: key.name for key in KEYS.values()}
+    names |= {alias: alias for key in KEYS.values() for alias, _ in key.file_aliases}
+    return {names[option]: text for option, text in kept.items() if option in names}
 
 
 def read_config(ctx: click.Context) -> LoadedConfig:

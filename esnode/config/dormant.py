@@ -50,7 +50,11 @@ class DormantKeys:
         60.0, INTERVAL, "Pause between two actions of a rule.", is_dormant=True
     )
     drivers: tuple[Mapping[str, object], ...] = key(
-        (), ("TABLES", values.parse_tables), "Facility protocols ([[drivers]]).", is_dormant=True
+        (),
+        ("TABLES", values.parse_tables),
+        "Facility protocols ([[drivers]]).",
+        is_dormant=True,
+        is_secret=True,  # their parameters hold passwords and communities
     )
     managed_server: str | None = key(None, TEXT, "The predecessor's server.", is_dormant=True)
     managed_cluster_id: str | None = key(None, TEXT, "Its cluster id.", is_dormant=True)

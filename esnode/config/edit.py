@@ -13,14 +13,15 @@ from tomlkit.items import Table
 
 from esnode.config.keys import KEYS
 from esnode.config.load import ConfigError, load, unknown_key
-from esnode.config.values import BadValue
+from esnode.config.schema import Key
+from esnode.config.values import Address, BadValue, without_credentials
 
 
 def set_keys(file: Path, changes: dict[str, str]) -> None:
     """Write `changes` (key name to text as a flag would take it) into `file`, made if absent.
 
     The new text is checked as a whole before it replaces the old, in one rename, with the old
-    file's mode; a new file is 0600, because it may come to hold a token.
+    file's mode and owner; a new file is 0600, because it may come to hold a token.
 
     Raises:
         ConfigError: unknown key, bad value, a file that is not TOML, or that cannot be written.
@@ -28,7 +29,9 @@ def set_keys(file: Path, changes: dict[str, str]) -> None:
     try:
         text = file.read_text(encoding="utf-8") if file.exists() else ""
         document = tomlkit.parse(text)
-    except (OSError, UnicodeDecodeError, TOMLKitError) as error:
+    except OSError as error:
+        raise ConfigError([f"{file}: cannot be edited: {error.strerror}"]) from None
+    except (ValueError, TOMLKitError, RecursionError) as error:
         raise ConfigError([f"{file}: cannot be edited: {error}"]) from None
     for name, value in changes.items():
         _set(document, name, value)
@@ -36,13 +39,16 @@ def set_keys(file: Path, changes: dict[str, str]) -> None:
 
 
 def _set(document: tomlkit.TOMLDocument, name: str, text: str) -> None:
+    for key in KEYS.values():
+        if name in dict(key.file_aliases):
+            raise ConfigError([f"{name}: is an older name; set {key.name} instead"])
     if name not in KEYS:
-        raise ConfigError([unknown_key(name)])
+        raise ConfigError([unknown_key(name, KEYS)])
     key = KEYS[name]
     try:
-        value = _as_toml(key.parse(text), text)
+        value = _as_toml(key, text)
     except BadValue as bad:
-        shown = "the value" if key.is_secret else repr(text)
+        shown = "the value" if key.is_secret else without_credentials(repr(text))
         raise ConfigError([f"{name}: {shown} {bad}"]) from None
     table_name, _, inner = name.rpartition(".")
     target: tomlkit.TOMLDocument | Table = document
@@ -56,9 +62,9 @@ def _set(document: tomlkit.TOMLDocument, name: str, text: str) -> None:
     target[inner] = value
 
 
-def _as_toml(value: object, text: str) -> object:
+def _as_toml(key: Key, text: str) -> object:
     """What the file should hold: numbers and booleans as such, the rest as it was written."""
-    match value:
+    match value := key.parse(text):
         case bool() | int():
             return value
         case float():
@@ -69,17 +75,19 @@ def _as_toml(value: object, text: str) -> object:
             return int(number) if number.is_integer() else number
         case str():
             return value
-        case tuple() if value and isinstance(value[0], tuple):
+        case Address():
+            return str(value)
+        case tuple() if key.name == "tags":
             return dict(value)
-        case tuple() if not hasattr(value, "port"):
+        case tuple():
             return list(value)
         case _:
             return str(value)
 
 
 def _replace(file: Path, text: str) -> None:
-    mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
     try:
+        old = file.stat() if file.exists() else None
         handle, name = tempfile.mkstemp(dir=file.resolve().parent, prefix=f".{file.name}.")
     except OSError as error:
         raise ConfigError([f"{file}: cannot be written: {error.strerror}"]) from None
@@ -90,7 +98,11 @@ def _replace(file: Path, text: str) -> None:
             out.flush()
             os.fsync(out.fileno())
         load(flags={}, environment={}, file=temporary)
-        temporary.chmod(mode)
+        if old is not None:
+            if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
+                # An agent that does not run as root must still be able to read its file.
+                os.chown(temporary, old.st_uid, old.st_gid)
+            temporary.chmod(old.st_mode & 0o777)
         temporary.replace(file.resolve())
     except ConfigError as error:
         raise ConfigError(

@@ -82,7 +82,6 @@ class Config(DormantKeys):
         is_reloadable=True,
         file_aliases=(("scrape_interval_seconds", values.parse_plain_seconds),),
         environment_aliases=("ESNODE_SCRAPE_INTERVAL_SECONDS",),
-        flag_aliases=("--scrape-interval-seconds",),
     )
     collect_deadline: float = key(
         2.0,

@@ -9,14 +9,14 @@ import difflib
 import os
 import re
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from esnode.config.keys import KEYS, TABLES, Config
 from esnode.config.schema import Key, Parser
-from esnode.config.values import BadValue
+from esnode.config.values import BadValue, without_credentials
 
 FILE_NAME = "esnode.toml"
 SYSTEM_FILE = Path("/etc/esnode/esnode.toml")
@@ -71,11 +71,11 @@ def find_file(flag: str | None, environment: Mapping[str, str], directory: Path)
     for named, how in ((flag, "--config"), (environment.get("ESNODE_CONFIG"), "ESNODE_CONFIG")):
         if named:
             path = Path(named)
-            if not path.is_file():
+            if not os.path.isfile(path):
                 raise ConfigError([f"{how}: no file {path}; create it or name another"])
             return path
     for path in (directory / FILE_NAME, SYSTEM_FILE):
-        if path.is_file():
+        if os.path.isfile(path):  # unlike Path's, this takes a locked folder for "no"
             return path
     return None
 
@@ -86,24 +86,24 @@ def load(
     environment: Mapping[str, str],
     file: Path | None,
 ) -> LoadedConfig:
-    """Merge the sources. `flags` maps key names to the texts given.
+    """Merge the sources. `flags` maps the names that a file could use to the texts given.
 
     Raises:
         ConfigError: with every mistake found, in the order file, environment, flags.
     """
-    values: dict[str, Any] = {}
+    parsed: dict[str, Any] = {}
     origins: dict[str, Origin] = dict.fromkeys(KEYS, _DEFAULT)
     problems: list[str] = []
     for name, parse, raw, origin, label in _candidates(flags, environment, file, problems):
         try:
-            values[KEYS[name].attribute] = parse(raw)
+            parsed[KEYS[name].attribute] = parse(raw)
         except BadValue as bad:
             problems.append(f"{label}: {_shown(KEYS[name], raw)} {bad}")
         else:
             origins[name] = origin
     if problems:
         raise ConfigError(problems)
-    config = Config(**values)
+    config = Config(**parsed)
     _check_together(config)
     return LoadedConfig(config=config, origins=origins, file=file)
 
@@ -120,9 +120,11 @@ def _candidates(
         for written, name, parse, raw in _file_entries(text, file, problems):
             yield name, parse, raw, origin, f"{file}{_line_of(text, written)}: {written}"
     yield from _environment_entries(environment, problems)
-    for name, raw in flags.items():
-        key = KEYS[name]
-        yield name, key.parse, raw, Origin(source="flag", where=key.flag), key.flag
+    known = _file_names()
+    for written, raw in flags.items():
+        name, parse = known[written]
+        flag = "--" + written.replace(".", "-").replace("_", "-")
+        yield name, parse, raw, Origin(source="flag", where=flag), flag
 
 
 def _read(file: Path) -> str:
@@ -139,19 +141,23 @@ def _file_entries(
 ) -> Iterator[tuple[str, str, Parser, object]]:
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
+        # Besides TOMLDecodeError: an integer of thousands of digits, brackets nested as deeply.
         raise ConfigError([f"{file}: is not valid TOML: {error}"]) from None
     flat: dict[str, object] = {}
     for name, value in document.items():
-        if name in TABLES and isinstance(value, dict):
+        if name not in TABLES:
+            flat[name] = value
+        elif isinstance(value, dict):
             flat.update({f"{name}.{inner}": inner_value for inner, inner_value in value.items()})
         else:
-            flat[name] = value
+            line = _line_of(text, name)
+            problems.append(f"{file}{line}: {name}: is not a table; write [{name}]")
     known = _file_names()
     seen: dict[str, str] = {}
     for written, value in flat.items():
         if written not in known:
-            problems.append(f"{file}{_line_of(text, written)}: {unknown_key(written)}")
+            problems.append(f"{file}{_line_of(text, written)}: {unknown_key(written, known)}")
             continue
         name, parse = known[written]
         if name in seen:
@@ -171,9 +177,9 @@ def _file_names() -> dict[str, tuple[str, Parser]]:
     return names
 
 
-def unknown_key(name: str) -> str:
+def unknown_key(name: str, known: Collection[str]) -> str:
     """The line about a key that does not exist, with the nearest one that does."""
-    near = difflib.get_close_matches(name, _file_names(), n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
     hint = f"did you mean {near[0]}?" if near else "`esnode config show` lists the keys"
     return f"unknown key {name!r}; {hint}"
 
@@ -206,7 +212,7 @@ def _line_of(text: str, written: str) -> str:
     table, _, name = written.rpartition(".")
     section = ""
     for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*\[([^\[\]]+)\]", line):
+        if header := re.match(r"\s*\[\[?([^\[\]]+)\]", line):
             section = header.group(1).strip()
         elif section == table and re.match(rf'\s*"?{re.escape(name)}"?\s*=', line):
             return f":{number}"
@@ -217,7 +223,7 @@ def _shown(key: Key, raw: object) -> str:
     """The offending value as the operator wrote it, shortened, never a secret."""
     if key.is_secret:
         return "the value"
-    text = repr(raw) if isinstance(raw, str) else str(raw)
+    text = without_credentials(repr(raw) if isinstance(raw, str) else str(raw))
     return text if len(text) <= 60 else text[:57] + "..."
 
 
@@ -226,12 +232,25 @@ def _check_together(config: Config) -> None:
     if (config.tls_certificate_path is None) != (config.tls_key_path is None):
         missing = "tls_key_path" if config.tls_key_path is None else "tls_certificate_path"
         problems.append(f"{missing}: is not set; HTTPS needs a certificate and its key")
-    if config.hardware != "auto" and not config.hardware.startswith("simulated:"):
-        problems.append(
-            f"hardware: {config.hardware!r} is not auto or simulated:SPEC, e.g. simulated:h100x8"
-        )
+    problems += _hardware_problems(config.hardware)
     if problems:
         raise ConfigError(problems)
+
+
+def _hardware_problems(hardware: str) -> list[str]:
+    """What is wrong with `hardware`; the catalogue of parts is loaded only when it is wanted."""
+    kind, _, spec = hardware.partition(":")
+    if hardware == "auto":
+        return []
+    if kind != "simulated":
+        return [f"hardware: {hardware!r} is not auto or simulated:SPEC, e.g. simulated:h100x8"]
+    from esnode.drivers.simulated.parts import UnknownSpec, parse_spec
+
+    try:
+        parse_spec(spec)
+    except UnknownSpec as unknown:
+        return [f"hardware: {unknown}"]
+    return []
 
 
 def state_directory(config: Config, environment: Mapping[str, str]) -> Path:

@@ -14,9 +14,14 @@ from urllib.parse import urlsplit
 MINIMUM_INTERVAL_SECONDS = 0.1
 """Shorter intervals are mistakes more often than wishes (an exporter read ``3`` as 3 ms and used
 131 % of a core: NVIDIA/dcgm-exporter#311)."""
+MAXIMUM_INTERVAL_SECONDS = 3600.0
+"""Rarer reads leave out what happened between them, and most counters wrap before."""
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+MASK = "********"
+"""Shown in place of a secret."""
+
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _FALSE = frozenset({"false", "no", "off", "0"})
 
@@ -68,25 +73,33 @@ def parse_duration_seconds(value: object) -> float:
         raise BadValue('has no unit; write it as text with one, e.g. "5s", "250ms", "2m"')
     match = _DURATION.fullmatch(value)
     if match is None:
+        if re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
+            raise BadValue("has no unit; write e.g. 5s, 250ms, 2m, 1h")
         raise BadValue("is not a duration; write e.g. 5s, 250ms, 2m, 1h")
-    return float(match.group(1)) * _UNIT_SECONDS[match.group(2)]
+    seconds = float(match.group(1)) * _UNIT_SECONDS[match.group(2)]
+    if not math.isfinite(seconds):
+        raise BadValue("is longer than any clock runs")
+    return seconds
 
 
 def parse_interval_seconds(value: object) -> float:
     """A duration between repeated actions, with a floor."""
-    seconds = parse_duration_seconds(value)
+    return _within_limits(parse_duration_seconds(value))
+
+
+def _within_limits(seconds: float) -> float:
     if seconds < MINIMUM_INTERVAL_SECONDS:
         raise BadValue("is below the floor of 100ms")
-    if seconds > 3600:
+    if seconds > MAXIMUM_INTERVAL_SECONDS:
         raise BadValue("is above the limit of 1h")
     return seconds
 
 
 def parse_plain_seconds(value: object) -> float:
     """The predecessor's ``scrape_interval_seconds``: a number of seconds, or a duration."""
-    if isinstance(value, str) and not re.fullmatch(r"\s*\d+(\.\d+)?\s*", value):
+    if isinstance(value, str) and _DURATION.fullmatch(value):
         return parse_interval_seconds(value)
-    return parse_interval_seconds(f"{parse_number(value)}s")
+    return _within_limits(parse_number(value))
 
 
 def parse_number(value: object) -> float:
@@ -97,6 +110,8 @@ def parse_number(value: object) -> float:
         number = float(value)
     except ValueError:
         raise BadValue("is not a number") from None
+    except OverflowError:  # an integer of more than 308 digits
+        raise BadValue("is not a finite number") from None
     if not math.isfinite(number):
         raise BadValue("is not a finite number")
     return number
@@ -146,10 +161,10 @@ def parse_address(value: object) -> Address:
         raise BadValue("is an IPv6 address without brackets; write [::1]:9100")
     if not re.fullmatch(r"[A-Za-z0-9._:%-]*", host):
         raise BadValue("has a host with characters that no host has; write e.g. 127.0.0.1:9100")
-    port = int(port_text)
-    if port > 65535:
+    port_digits = port_text.lstrip("0") or "0"
+    if len(port_digits) > 5 or int(port_digits) > 65535:
         raise BadValue("has a port above 65535")
-    return Address(host or "0.0.0.0", port)
+    return Address(host or "0.0.0.0", int(port_digits))
 
 
 def parse_url(value: object) -> str:
@@ -175,9 +190,24 @@ def list_of(parse_item: Callable[[object], str]) -> Callable[[object], tuple[str
             items = list(value)
         else:
             raise BadValue(f'is {_kind_of(value)}, not a list; write e.g. ["a", "b"] or a,b')
-        return tuple(parse_item(item) for item in items)
+        return tuple(_parse_one_of_many(parse_item, item, len(items)) for item in items)
 
     return parse
+
+
+def _parse_one_of_many(parse_item: Callable[[object], str], item: object, count: int) -> str:
+    try:
+        return parse_item(item)
+    except BadValue as bad:
+        if count == 1 and isinstance(item, str):
+            raise
+        shown = without_credentials(item) if isinstance(item, str) else item
+        raise BadValue(f"holds {shown!r}, which {bad}") from None
+
+
+def without_credentials(text: str) -> str:
+    """The text with the user and password of every URL in it masked."""
+    return re.sub(r"(://)[^/@\s]*@", rf"\1{MASK}@", text)
 
 
 def one_of(*words: str) -> Callable[[object], str]:
@@ -231,4 +261,4 @@ def _kind_of(value: object) -> str:
         case Mapping():
             return "a table"
         case _:
-            return f"a {type(value).__name__}"
+            return f"a {type(value).__name__}"  # TOML's dates and times
