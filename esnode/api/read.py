@@ -141,7 +141,7 @@ async def stream(board: Board, last_event_id: str | None) -> AsyncIterator[bytes
 
 def _event(board: Board, posted: Posted) -> bytes:
     identity = board.event_id(posted).encode()
-    return b"id: " + identity + b"\nevent: status\ndata: " + posted.status + b"\n\n"
+    return b"id: " + identity + b"\ndata: " + posted.status + b"\n\n"
 
 
 def _json(document: dict[str, object], code: int) -> Response:

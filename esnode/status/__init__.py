@@ -5,16 +5,12 @@ they lacked. A field that is unknown is left out or null, never 0.
 """
 
 from esnode import __version__
-from esnode.metrics.gpu import power_watts
 from esnode.metrics.host import swap_used_bytes, used_bytes
-from esnode.readings.gpu import GpuReading
-from esnode.readings.host import Absence
 from esnode.readings.sample import SourceStatus
-from esnode.snapshot import GpuState, Snapshot
+from esnode.snapshot import Snapshot
+from esnode.status.gpu import Document, describe_absence, describe_driver, describe_gpu
 
 SCHEMA = "esnode.status/1"
-
-Document = dict[str, object]
 
 
 def describe(
@@ -33,8 +29,10 @@ def describe(
         **_host(snapshot),
         **_power(snapshot),
         **_health(snapshot),
-        "gpu_driver": _driver(snapshot),
-        "gpus": [_gpu(state) for state in snapshot.gpus],
+        "gpu_driver": describe_driver(snapshot),
+        "gpus": [describe_gpu(state, snapshot.gpu_inventory) for state in snapshot.gpus],
+        "app_tokens_per_sec": snapshot.app.tokens_per_second,
+        "app_tokens_per_watt": snapshot.app.tokens_per_joule,
         "app": _app(snapshot),
         "filesystems": _filesystems(snapshot),
         "network_interfaces": _interfaces(snapshot),
@@ -144,137 +142,6 @@ def _health(snapshot: Snapshot) -> Document:
     }
 
 
-def _driver(snapshot: Snapshot) -> Document | None:
-    inventory = snapshot.gpu_inventory
-    if inventory is None:
-        return None
-    return {
-        "driver": inventory.driver,
-        "driver_version": inventory.driver_version,
-        "library_version": inventory.library_version,
-        "cuda_version": inventory.cuda_version,
-        "found": inventory.found_count,
-        "lost": [_absence(absence) for absence in inventory.lost],
-        "absent": [_absence(absence) for absence in inventory.absent],
-    }
-
-
-def _percent(ratio: float | None) -> float | None:
-    return None if ratio is None else round(ratio * 100, 2)
-
-
-def _megahertz(hertz: float | None) -> float | None:
-    return None if hertz is None else hertz / 1e6
-
-
-def _gpu(state: GpuState) -> Document:
-    reading = state.reading
-    document: Document = {
-        "uuid": state.uuid,
-        "gpu": None if state.index is None else str(state.index),
-        "up": state.is_up,
-        "reason": state.reason,
-        "age_seconds": None if state.age_seconds is None else round(state.age_seconds, 3),
-    }
-    if reading is None:
-        return document
-    document |= {
-        "name": reading.identity.name,
-        "vendor": reading.identity.vendor,
-        "identity": _identity(reading),
-        "health": _gpu_health(state, reading),
-        "temperature_celsius": reading.temperature_celsius,
-        "memory_temperature_celsius": reading.memory_temperature_celsius,
-        "temperature_margin_celsius": reading.temperature_margin_celsius,
-        "power_watts": power_watts(reading),
-        "power_average_watts": reading.power_average_watts,
-        "power_instant_watts": reading.power_instant_watts,
-        "power_limit": {
-            "default_watts": reading.power_limit_default_watts,
-            "min_watts": reading.power_limit_min_watts,
-            "max_watts": reading.power_limit_max_watts,
-            "requested_watts": reading.power_limit_requested_watts,
-            "enforced_watts": reading.power_limit_enforced_watts,
-        },
-        "energy_joules_total": state.energy_joules_total,
-        "energy_source": state.energy_source,
-        "util_percent": _percent(reading.utilization_ratio),
-        "memory_total_bytes": reading.memory_total_bytes,
-        "memory_used_bytes": reading.memory_used_bytes,
-        "fan_percent": _percent(max(reading.fan_speed_ratios, default=None)),
-        "clock_sm_mhz": _megahertz(reading.clock_sm_hertz),
-        "clock_mem_mhz": _megahertz(reading.clock_memory_hertz),
-        "thermal_throttle": _has_reason(reading, "sw_thermal_slowdown", "hw_thermal_slowdown"),
-        "power_throttle": _has_reason(reading, "sw_power_cap", "hw_power_brake_slowdown"),
-        "processes": _processes(reading),
-        "absent": [_absence(absence) for absence in reading.absent],
-    }
-    return document
-
-
-def _identity(reading: GpuReading) -> Document:
-    identity = reading.identity
-    return {
-        "pci_bus_id": identity.pci_bus_id,
-        "pci_gen": reading.pcie_link_generation,
-        "pci_link_width": reading.pcie_link_width,
-        "pci_gen_max": reading.pcie_link_generation_max,
-        "pci_link_width_max": reading.pcie_link_width_max,
-        "serial": identity.serial,
-        "vbios_version": identity.vbios_version,
-        "architecture": identity.architecture,
-        "board_id": identity.board_id,
-        "numa_node": identity.numa_node,
-    }
-
-
-def _gpu_health(state: GpuState, reading: GpuReading) -> Document:
-    return {
-        "pstate": reading.performance_state,
-        "throttle_reasons": list(reading.throttle_reasons or ()),
-        "throttle_seconds_total": dict(state.throttle_seconds_total),
-        "ecc_mode": reading.is_ecc_enabled,
-        "ecc": [
-            {
-                "error": count.error,
-                "scope": count.scope,
-                "location": count.location,
-                "count": count.errors_total,
-            }
-            for count in reading.ecc
-        ],
-        "retired_pages": dict(reading.retired_pages),
-        "remapped_rows": dict(reading.remapped_rows),
-        "remap_pending": reading.is_remap_pending,
-        "remap_failed": reading.is_remap_failed,
-        "encoder_util_percent": _percent(reading.encoder_utilization_ratio),
-        "decoder_util_percent": _percent(reading.decoder_utilization_ratio),
-        "bar1_total_bytes": reading.bar1_total_bytes,
-        "bar1_used_bytes": reading.bar1_used_bytes,
-        "pcie_replays_total": reading.pcie_replays_total,
-    }
-
-
-def _has_reason(reading: GpuReading, *reasons: str) -> bool | None:
-    if reading.throttle_reasons is None:
-        return None
-    return any(reason in reading.throttle_reasons for reason in reasons)
-
-
-def _processes(reading: GpuReading) -> list[Document] | None:
-    if reading.processes is None:
-        return None
-    return [
-        {
-            "pid": process.pid,
-            "name": process.name,
-            "kind": process.kind,
-            "memory_used_bytes": process.memory_used_bytes,
-        }
-        for process in reading.processes
-    ]
-
-
 def _app(snapshot: Snapshot) -> Document:
     app = snapshot.app
     return {
@@ -366,10 +233,6 @@ def _source(status: SourceStatus, now: float) -> Document:
     }
 
 
-def _absence(absence: Absence) -> Document:
-    return {"what": absence.what, "reason": absence.reason}
-
-
 def _absences(snapshot: Snapshot) -> dict[str, list[Document]]:
     """The capability map: what each collector cannot provide here, and why."""
     parts = (
@@ -381,7 +244,7 @@ def _absences(snapshot: Snapshot) -> dict[str, list[Document]]:
         ("power", snapshot.power_reading),
         ("ipmi", snapshot.ipmi),
     )
-    found = {name: [_absence(a) for a in part.absent] for name, part in parts if part}
+    found = {name: [describe_absence(a) for a in part.absent] for name, part in parts if part}
     for status in snapshot.sources:
         if status.state == "unavailable" and not status.target:
             found.setdefault(status.collector, []).append(
