@@ -126,7 +126,13 @@ class Agent:
                         detail=status.reason,
                     )
                 )
-        self._source_states = {status.name: status for status in reading.sources}
+        present = {status.name: status for status in reading.sources}
+        changes += [
+            Change(subject=f"source {name}", before=status.state, after="gone")
+            for name, status in self._source_states.items()
+            if name not in present
+        ]
+        self._source_states = present
         return changes
 
     def _new_flags(self, snapshot: Snapshot) -> list[Change]:

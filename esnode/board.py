@@ -61,6 +61,8 @@ class Board:
         self.run_id = run_id
         """Tells this run's event ids from those of a run before."""
         self.latest: Posted | None = None
+        self.posted_at_seconds: float | None = None
+        """When the latest tick was posted, by trio's clock."""
         self.is_closed = False
         self.event_clients = 0
         self._events: deque[Posted] = deque(maxlen=KEPT_EVENTS)
@@ -71,6 +73,7 @@ class Board:
         if not self._events or posted.number != self._events[-1].number:
             self._events.append(posted)
         self.latest = posted
+        self.posted_at_seconds = trio.current_time()
         changed, self._changed = self._changed, trio.Event()
         changed.set()
 
@@ -97,9 +100,17 @@ class Board:
         """The id that a client sends back as `Last-Event-ID`."""
         return f"{self.run_id}-{posted.number}"
 
-    def missed(self, last_event_id: str) -> tuple[Posted, ...]:
-        """Kept events after the one named; all that are kept when it is of another run."""
-        run_id, _, number = last_event_id.rpartition("-")
-        if run_id != self.run_id or not (number.isascii() and number.isdigit()):
-            return tuple(self._events)
-        return tuple(event for event in self._events if event.number > int(number))
+    def number_of(self, event_id: str) -> int | None:
+        """The number of an event by the id that a client sent; ``None`` when it is of another run.
+
+        An event that this run has not had yet is none of its own either.
+        """
+        run_id, _, text = event_id.rpartition("-")
+        if run_id != self.run_id or not (text.isascii() and text.isdigit() and len(text) < 20):
+            return None
+        number = int(text)
+        return number if self._events and number <= self._events[-1].number else None
+
+    def after(self, number: int) -> tuple[Posted, ...]:
+        """Kept events after one of this run."""
+        return tuple(event for event in self._events if event.number > number)

@@ -185,7 +185,10 @@ def clock_is_synchronised() -> bool | None:
 
 def check_state_dir(state_dir: Path, procfs: Path) -> Check:
     """Whether state can be written, and whether it will be there after a reboot."""
-    existing = next(p for p in (state_dir, *state_dir.parents) if p.exists())
+    # Not Path.exists, which raises where a folder above may not be entered.
+    existing = next(
+        p for p in (state_dir.absolute(), *state_dir.absolute().parents) if os.path.exists(p)
+    )
     try:
         with tempfile.NamedTemporaryFile(dir=existing):
             pass

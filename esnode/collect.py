@@ -1,11 +1,11 @@
 """The edge that asks every source in its own time and keeps the latest of each.
 
-Each collector, and each target of a fan-out collector, has its own loop and its own worker, so a
-source that hangs delays nobody. Reads are spread over the first part of the interval: worker
-threads are used again instead of one being made for each source.
+One task knows when each collector, and each target of a fan-out collector, is next to be asked. At
+that time it hands what is due to the crew. A source that hangs delays nobody: its worker has a call
+out and is passed over.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,14 +13,21 @@ import trio
 
 from esnode.collectors.base import Collector, Discovery, FanOutCollector
 from esnode.readings.sample import Reading, Sample
-from esnode.worker import Runner, Worker, every, run_in_thread
+from esnode.worker import Call, Clock, Crew, Terms, Worker
 
 STALE_INTERVALS = 3
 """A value is shown until it is this many intervals old (two missed reads)."""
 
-PHASE_STEP_SECONDS = 0.004
-"""Time between the starts of two sources: most reads take less than a millisecond."""
+TOGETHER_SECONDS = 0.005
+"""Sources that are due within this time are asked in one round."""
 
+LOOK_AGAIN_SECONDS = 0.25
+"""While a list of targets is slow to come: opening a driver may take seconds, and its devices need
+not wait for the next interval."""
+
+_PART_FIELDS = frozenset(
+    {"cpu", "memory", "disk", "network", "numa", "power", "ipmi", "chassis", "gpu"}
+)
 _TARGET_FIELDS = {"filesystem": "filesystems", "gpu": "gpus", "app": "apps"}
 
 
@@ -31,11 +38,17 @@ class Planned:
     collector: Collector[object] | FanOutCollector[object, Any]
     interval_seconds: float
     deadline_seconds: float
+    is_slow: bool = False
+    """It runs a program or asks over a network: its calls get threads of their own at once."""
 
     @property
-    def stale_after_seconds(self) -> float:
-        """Age from which a value is not shown."""
-        return STALE_INTERVALS * self.interval_seconds + self.deadline_seconds
+    def terms(self) -> Terms:
+        """The same, as its workers want it."""
+        return Terms(
+            interval_seconds=self.interval_seconds,
+            deadline_seconds=self.deadline_seconds,
+            stale_after_seconds=STALE_INTERVALS * self.interval_seconds + self.deadline_seconds,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,27 +59,61 @@ class Plan:
     disabled: tuple[str, ...] = ()
 
 
+class _Source:
+    """One worker's place in the schedule."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        planned: Planned,
+        read: Callable[[], object],
+        due_at_seconds: float,
+    ) -> None:
+        self.worker = worker
+        self.planned = planned
+        self.read = read
+        self.due_at_seconds = due_at_seconds
+
+    def begin(self, now: float) -> Call | None:
+        """The call that is due, and its next time: fixed steps, missed ones left out."""
+        interval_seconds = self.planned.interval_seconds
+        missed = int((now - self.due_at_seconds) / interval_seconds)
+        self.due_at_seconds += (max(missed, 0) + 1) * interval_seconds
+        return self.worker.begin(self.read, self.planned.terms)
+
+
+class _Finder:
+    """The discovery of one fan-out collector; keeps what it found until it has been followed."""
+
+    def __init__(self, collector: FanOutCollector[object, Any]) -> None:
+        self.collector = collector
+        self.found: Discovery[object, Any] | None = None
+
+    def discover(self) -> object:
+        """List the targets. Runs in a thread; a list that comes late is followed late."""
+        discovery = self.collector.discover()
+        self.found = discovery
+        return discovery.part
+
+
 class Collection:
     """All workers. They outlive a change of plan, so that a hung call is never started twice."""
 
-    def __init__(self, *, runner: Runner = run_in_thread) -> None:
-        self._runner = runner
+    def __init__(self, *, clock: Clock, crew: Crew | None = None) -> None:
+        self._clock = clock
+        self._crew = crew or Crew()
         self._workers: dict[tuple[str, str], Worker] = {}
-        self._active: dict[tuple[str, str], None] = {}
+        self._sources: dict[tuple[str, str], _Source] = {}
+        self._finders: dict[str, _Finder] = {}
         self._plan = Plan()
 
     async def run(self, plan: Plan) -> None:
         """Ask every source of the plan until cancelled."""
-        self._plan = plan
-        self._active = {}
+        self._take_up(plan)
         try:
-            async with trio.open_nursery() as nursery:
-                for position, planned in enumerate(plan.collectors):
-                    phase_seconds = position * PHASE_STEP_SECONDS
-                    if hasattr(planned.collector, "discover"):
-                        nursery.start_soon(self._run_fan_out, planned, phase_seconds)
-                    else:
-                        nursery.start_soon(self._run_single, planned, phase_seconds)
+            while True:
+                await self._sleep_until_due()
+                await self._ask_what_is_due()
         finally:
             for planned in plan.collectors:
                 close = getattr(planned.collector, "close", None)
@@ -75,13 +122,14 @@ class Collection:
 
     def reading(self) -> Reading:
         """The latest of everything that the present plan asks."""
+        now = self._clock()
         parts: dict[str, Any] = {}
         targets: dict[str, dict[str, Sample[Any]]] = {f: {} for f in _TARGET_FIELDS.values()}
         statuses = []
-        for key in self._active:
-            worker = self._workers[key]
+        for (collector, target), source in self._sources.items():
+            worker = source.worker
+            worker.harvest(now)
             statuses.append(worker.status)
-            collector, target = key
             if worker.sample is None:
                 continue
             if target:
@@ -90,99 +138,83 @@ class Collection:
                 parts[collector] = worker.sample
         return Reading(sources=tuple(statuses), disabled=self._plan.disabled, **parts | targets)
 
-    def _worker(self, collector: str, target: str = "") -> Worker:
-        key = (collector, target)
-        self._active[key] = None
+    # -- the schedule -----------------------------------------------------------------------------
+
+    def _take_up(self, plan: Plan) -> None:
+        """Make the schedule anew. Targets are kept until their collector has looked again."""
+        self._plan = plan
+        now = self._clock()
+        before, self._sources = self._sources, {}
+        self._finders = {}
+        for planned in plan.collectors:
+            collector: Any = planned.collector
+            if hasattr(collector, "discover"):
+                finder = self._finders[collector.name] = _Finder(collector)
+                self._add(planned, "", finder.discover, now)
+                for (name, target), source in before.items():
+                    if name == collector.name and target:
+                        self._sources[name, target] = _Source(
+                            source.worker, planned, source.read, float("inf")
+                        )
+            else:
+                self._add(planned, "", collector.read, now)
+
+    def _add(
+        self, planned: Planned, target: str, read: Callable[[], object], due_at_seconds: float
+    ) -> None:
+        key = (planned.collector.name, target)
         worker = self._workers.get(key)
         if worker is None:
-            worker = self._workers[key] = Worker(collector, target, runner=self._runner)
-        return worker
+            worker = self._workers[key] = Worker(*key, clock=self._clock)
+        self._sources[key] = _Source(worker, planned, read, due_at_seconds)
 
-    async def _ask(self, worker: Worker, planned: Planned, read: Callable[[], object]) -> None:
-        await worker.ask(
-            read,
-            interval_seconds=planned.interval_seconds,
-            deadline_seconds=planned.deadline_seconds,
-            stale_after_seconds=planned.stale_after_seconds,
-        )
+    async def _sleep_until_due(self) -> None:
+        now = self._clock()
+        due = min((source.due_at_seconds for source in self._sources.values()), default=None)
+        if any(self._sources[name, ""].worker.is_waiting for name in self._finders):
+            due = min(due or now, now + LOOK_AGAIN_SECONDS)
+        if due is None:
+            await trio.sleep_forever()
+        else:
+            await trio.sleep(max(0.0, due - now))
 
-    async def _run_single(self, planned: Planned, phase_seconds: float) -> None:
-        collector = planned.collector
-        assert not isinstance(collector, type)
-        worker = self._worker(collector.name)
-        read: Callable[[], object] = collector.read  # type: ignore[assignment]  # a single one
+    async def _ask_what_is_due(self) -> None:
+        calls: list[Call] = []
+        now = self._clock()
+        for source in self._sources.values():
+            if source.due_at_seconds <= now + TOGETHER_SECONDS:
+                call = source.begin(now)
+                if call is None:
+                    continue
+                if source.planned.is_slow:
+                    self._crew.start(call)
+                else:
+                    calls.append(call)
+        await self._crew.run(calls)
+        for planned in self._plan.collectors:
+            self._follow(planned)
 
-        async def ask() -> None:
-            await self._ask(worker, planned, read)
+    def _follow(self, planned: Planned) -> None:
+        """Take up the targets that a collector has found, and forget those that are gone."""
+        name = planned.collector.name
+        finder = self._finders.get(name)
+        if finder is None or finder.found is None:
+            return
+        found, finder.found = finder.found, None
+        for key in [key for key in self._sources if key[0] == name and key[1]]:
+            if key[1] not in found.targets:
+                del self._sources[key]
+                if not self._workers[key].is_waiting:
+                    del self._workers[key]
+        now = self._clock()
+        collector = finder.collector
+        for target, wanted in found.targets.items():
 
-        await every(planned.interval_seconds, ask, phase_seconds=phase_seconds)
+            def read(wanted: Any = wanted) -> object:
+                return collector.read(wanted)
 
-    async def _run_fan_out(self, planned: Planned, phase_seconds: float) -> None:
-        collector: FanOutCollector[object, Any] = planned.collector  # type: ignore[assignment]
-        worker = self._worker(collector.name)
-        running: dict[str, trio.CancelScope] = {}
-        latest: dict[str, Any] = {}
-
-        async def ask() -> None:
-            found: Discovery[object, Any] | None = None
-
-            def discover() -> object:
-                nonlocal found
-                found = collector.discover()
-                return found.part
-
-            await self._ask(worker, planned, discover)
-            if found is not None:
-                self._follow(found.targets, running, latest, planned, nursery)
-
-        async with trio.open_nursery() as nursery:
-            await every(planned.interval_seconds, ask, phase_seconds=phase_seconds)
-
-    def _follow(
-        self,
-        targets: Mapping[str, Any],
-        running: dict[str, trio.CancelScope],
-        latest: dict[str, Any],
-        planned: Planned,
-        nursery: trio.Nursery,
-    ) -> None:
-        """Start a loop for each new target, and end those of targets that are gone."""
-        collector: FanOutCollector[object, Any] = planned.collector  # type: ignore[assignment]
-        latest.clear()
-        latest.update(targets)
-        for gone in [target for target in running if target not in targets]:
-            running.pop(gone).cancel()
-            self._active.pop((collector.name, gone), None)
-            worker = self._workers[collector.name, gone]
-            if worker.status.stalled_since_seconds is None:
-                del self._workers[collector.name, gone]
-        fresh = [target for target in targets if target not in running]
-        for position, target in enumerate(fresh):
-            scope = running[target] = trio.CancelScope()
-            worker = self._worker(collector.name, target)
-            phase_seconds = position * PHASE_STEP_SECONDS
-            nursery.start_soon(
-                self._run_target, collector, planned, worker, target, latest, scope, phase_seconds
-            )
-
-    async def _run_target(
-        self,
-        collector: FanOutCollector[object, Any],
-        planned: Planned,
-        worker: Worker,
-        target: str,
-        latest: Mapping[str, Any],
-        scope: trio.CancelScope,
-        phase_seconds: float,
-    ) -> None:
-        async def ask() -> None:
-            wanted = latest[target]
-            await self._ask(worker, planned, lambda: collector.read(wanted))
-
-        with scope:
-            await every(planned.interval_seconds, ask, phase_seconds=phase_seconds)
-
-
-_PART_FIELDS = frozenset(
-    {"cpu", "memory", "disk", "network", "numa", "power", "ipmi", "chassis", "gpu"}
-)
+            source = self._sources.get((name, target))
+            if source is None or source.due_at_seconds == float("inf"):
+                self._add(planned, target, read, now)
+            else:
+                source.read = read

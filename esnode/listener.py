@@ -8,6 +8,14 @@ from esnode.config.values import Address
 
 BACKLOG = 512
 
+WRITE_STALL_SECONDS = 30
+"""How long a client may leave what it asked for unread. Then the kernel drops the connection, so
+clients that hang do not gather; one that is alive comes back."""
+
+
+_NOT_HERE = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+"""One address of a name that has several may be missing: ``localhost`` where IPv6 is off."""
+
 
 class ListenError(Exception):
     """The address cannot be listened on; one line that says why and what to do."""
@@ -25,10 +33,20 @@ def open_sockets(address: Address) -> list[socket.socket]:
         )
     except OSError as error:
         raise ListenError(f"listen_address: {address.host}: {error.strerror}") from None
+    except UnicodeError:
+        raise ListenError(f"listen_address: {address.host}: is not a host name") from None
     opened: list[socket.socket] = []
+    missing: list[OSError] = []
     try:
         for family, kind, protocol, _, where in dict.fromkeys(infos):
-            opened.append(_open_one(family, kind, protocol, where))
+            try:
+                opened.append(_open_one(family, kind, protocol, where))
+            except OSError as error:
+                if error.errno not in _NOT_HERE:
+                    raise
+                missing.append(error)
+        if not opened:
+            raise missing[0]
     except OSError as error:
         for one in opened:
             one.close()
@@ -40,6 +58,8 @@ def _open_one(family: int, kind: int, protocol: int, where: object) -> socket.so
     one = socket.socket(family, kind, protocol)
     try:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # Accepted connections inherit it.
+        one.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, WRITE_STALL_SECONDS * 1000)
         if family == socket.AF_INET6:
             # Both families for [::]: an operator who writes it means "everywhere".
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)

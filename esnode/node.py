@@ -9,20 +9,18 @@ import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 import structlog
 import trio
-from hypercorn.config import Config as HypercornConfig
-from hypercorn.trio import serve
 
 from esnode import __version__
 from esnode import log as log_setup
 from esnode.agent import Agent, AgentSettings, Change
 from esnode.api.front import with_metrics
 from esnode.api.read import make_app
+from esnode.api.server import Server, TlsUnusable
 from esnode.board import Board
-from esnode.clock import unix_seconds
+from esnode.clock import monotonic_seconds, unix_seconds
 from esnode.collect import Collection
 from esnode.config import KEYS, Config, ConfigError, LoadedConfig, state_directory
 from esnode.diagnose import Thresholds
@@ -31,6 +29,7 @@ from esnode.listener import ListenError, open_sockets
 from esnode.plan import Hardware, make_plan
 from esnode.serving import Counts, Serving
 from esnode.state import StateFolder, StateUnusable
+from esnode.worker import Clock
 
 log = structlog.get_logger("esnode")
 
@@ -39,6 +38,9 @@ FIRST_TICK_SECONDS = 0.15
 """By then every healthy source has answered once."""
 STOP_SECONDS = 1.5
 """All of an orderly end must fit, since supervisors and operators wait for it."""
+
+GRACE_SECONDS = 0.2
+"""Lets streams and scrapes in flight end by themselves."""
 
 Show = Callable[[Sequence[str], bytes], None]
 """(addresses, status document as JSON): draws them somewhere."""
@@ -73,6 +75,7 @@ class Node:
         *,
         reload: Callable[[], LoadedConfig],
         environment: Mapping[str, str],
+        clock: Clock = monotonic_seconds,
         collection: Collection | None = None,
         show: Show | None = None,
     ) -> None:
@@ -84,7 +87,8 @@ class Node:
         self._state_path = state_directory(loaded.config, environment)
         self._board = Board(run_id=f"{int(unix_seconds() * 1000):x}")
         self._agent = Agent(settings_of(loaded.config))
-        self._collection = collection or Collection()
+        self._collection = collection or Collection(clock=clock)
+        self._clock = clock
         self._hardware = Hardware(loaded.config, environment)
         self._counts = Counts()
         self._event_number = 0
@@ -115,42 +119,34 @@ class Node:
             log.warning("state_dir_unusable", detail=str(error))
             return None
 
+    def _announce(self, state: StateFolder | None) -> None:
+        if state is None:
+            return
+        try:
+            state.announce(self.addresses, __version__)
+        except StateUnusable as error:
+            log.warning("state_dir_unusable", detail=str(error))
+
     async def _run(
         self,
         sockets: list[socket.socket],
         state: StateFolder | None,
         task_status: trio.TaskStatus[None],
     ) -> None:
-        app = make_app(self._board)
-        settings = self._server_settings(sockets)
-        try:
-            settings.create_ssl_context()
-        except OSError as error:  # ssl.SSLError is one
-            raise ListenError(
-                f"tls_certificate_path, tls_key_path: {error.strerror or error}; HTTPS needs a PEM "
-                "certificate chain and its key"
-            ) from None
+        server = self._make_server()
         async with trio.open_nursery() as nursery:
             await nursery.start(self._watch_signals)
             nursery.start_soon(self._collect)
             nursery.start_soon(self._tick_for_ever)
-            await nursery.start(
-                partial(
-                    serve,
-                    with_metrics(self._board, app),  # type: ignore[arg-type]  # plain dicts
-                    settings,
-                    shutdown_trigger=self._stop.wait,
-                )
-            )
+            await nursery.start(server.run, sockets)
             self.addresses = [self._url(one) for one in sockets]
-            if state is not None:
-                state.announce(self.addresses, __version__)
+            self._announce(state)
             log.info("agent_started", version=__version__, addresses=self.addresses)
             task_status.started()
             await self._stop.wait()
             nursery.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
             self._board.close()
-            await trio.sleep(0.2)  # lets streams and scrapes in flight end by themselves
+            await server.close(grace_seconds=GRACE_SECONDS)
             nursery.cancel_scope.cancel()
         await self._release()
         log.info("agent_stopped")
@@ -161,19 +157,18 @@ class Node:
 
     # -- serving ----------------------------------------------------------------------------------
 
-    def _server_settings(self, sockets: list[socket.socket]) -> HypercornConfig:
-        settings = HypercornConfig()
-        settings.bind = [f"fd://{one.fileno()}" for one in sockets]
-        settings.graceful_timeout = 0.2
-        settings.accesslog = None
-        settings.errorlog = None
-        settings.include_server_header = False
-        settings.keep_alive_timeout = 75.0
-        settings.h11_max_incomplete_size = 16 * 1024
-        if self.config.tls_certificate_path is not None:
-            settings.certfile = self.config.tls_certificate_path
-            settings.keyfile = self.config.tls_key_path
-        return settings
+    def _make_server(self) -> Server:
+        try:
+            return Server(
+                with_metrics(self._board, make_app(self._board)),  # type: ignore[arg-type]  # plain dicts
+                certificate_path=self.config.tls_certificate_path,
+                key_path=self.config.tls_key_path,
+            )
+        except TlsUnusable as error:
+            raise ListenError(
+                f"tls_certificate_path, tls_key_path: {error}; HTTPS needs a PEM certificate chain "
+                "and its key"
+            ) from None
 
     def _url(self, one: socket.socket) -> str:
         host, port = one.getsockname()[:2]
@@ -204,14 +199,14 @@ class Node:
     # -- ticking ----------------------------------------------------------------------------------
 
     async def _tick_for_ever(self) -> None:
-        due = trio.current_time() + FIRST_TICK_SECONDS
+        due = self._clock() + FIRST_TICK_SECONDS
         while True:
-            await trio.sleep_until(due)
-            now = trio.current_time()
+            await trio.sleep(max(0.0, due - self._clock()))
+            now = self._clock()
             self._counts.tick_lateness_seconds = now - due
             self._tick(now)
             self._show_latest()
-            missed = int((trio.current_time() - due) / TICK_SECONDS)
+            missed = int((self._clock() - due) / TICK_SECONDS)
             self._counts.ticks_skipped_total += missed
             due += (missed + 1) * TICK_SECONDS
 

@@ -22,7 +22,8 @@ from esnode.drivers.base import GpuDriver
 
 APP_DEADLINE_SECONDS = 2.0
 KILL_GRACE_SECONDS = 1.0
-"""ipmitool is killed at its own deadline; the worker waits this much longer for its thread."""
+"""ipmitool is run twice, and killed at its own deadline each time; the worker waits this much
+longer for its thread."""
 
 
 class Hardware:
@@ -75,6 +76,7 @@ def make_plan(config: Config, hardware: Hardware) -> Plan:
         *,
         interval_seconds: float = config.scrape_interval,
         deadline_seconds: float = config.collect_deadline,
+        is_slow: bool = False,
     ) -> None:
         if not is_on:
             disabled.append(name)
@@ -84,6 +86,7 @@ def make_plan(config: Config, hardware: Hardware) -> Plan:
                 collector=make(),  # type: ignore[arg-type]  # a collector of either shape
                 interval_seconds=interval_seconds,
                 deadline_seconds=deadline_seconds,
+                is_slow=is_slow,
             )
         )
 
@@ -99,7 +102,8 @@ def make_plan(config: Config, hardware: Hardware) -> Plan:
         config.enable_power and config.enable_ipmi,
         lambda: IpmiCollector(deadline_seconds=config.ipmi_deadline),
         interval_seconds=config.ipmi_interval,
-        deadline_seconds=config.ipmi_deadline + KILL_GRACE_SECONDS,
+        deadline_seconds=2 * config.ipmi_deadline + KILL_GRACE_SECONDS,
+        is_slow=True,
     )
     plan("gpu", config.enable_gpu, lambda: _gpu_collector(config, hardware))
     if hardware.is_simulated:
@@ -109,6 +113,7 @@ def make_plan(config: Config, hardware: Hardware) -> Plan:
         config.enable_app,
         lambda: _app_collector(config),
         deadline_seconds=APP_DEADLINE_SECONDS,
+        is_slow=True,
     )
     return Plan(collectors=tuple(planned), disabled=tuple(disabled))
 

@@ -3,6 +3,7 @@
 The lock is the kernel's (flock), so it is gone with the process however that ends.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -47,11 +48,16 @@ class StateFolder:
                 f"another agent (pid {holder}) uses {path}; stop it, or give this one a folder of "
                 "its own with --state-dir"
             ) from None
-        os.ftruncate(self._lock, 0)
-        os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
+        with contextlib.suppress(OSError):  # a full disk: the lock holds without the note in it
+            os.ftruncate(self._lock, 0)
+            os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
 
     def announce(self, addresses: Sequence[str], version: str) -> None:
-        """Leave word of where this agent listens, for commands that are given the folder."""
+        """Leave word of where this agent listens, for commands that are given the folder.
+
+        Raises:
+            StateUnusable: it cannot be written.
+        """
         document = {
             "schema": SCHEMA,
             "pid": os.getpid(),
@@ -59,12 +65,20 @@ class StateFolder:
             "addresses": list(addresses),
         }
         temporary = self.path / f".{ADDRESS_NAME}.new"
-        temporary.write_text(json.dumps(document) + "\n")
-        temporary.replace(self.path / ADDRESS_NAME)
+        try:
+            temporary.write_text(json.dumps(document) + "\n")
+            temporary.replace(self.path / ADDRESS_NAME)
+        except OSError as error:
+            # What an agent before this one left there would send commands astray.
+            for left in (temporary, self.path / ADDRESS_NAME):
+                with contextlib.suppress(OSError):
+                    left.unlink()
+            raise StateUnusable(f"{self.path}: {error.strerror}") from None
 
     def close(self) -> None:
         """Give the folder back."""
-        (self.path / ADDRESS_NAME).unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # the folder may be gone, or read-only by now
+            (self.path / ADDRESS_NAME).unlink()
         os.close(self._lock)
 
 
@@ -72,10 +86,9 @@ def announced_address(path: Path) -> str | None:
     """Where the agent of a folder listens; ``None`` when none is running there."""
     try:
         document = json.loads((path / ADDRESS_NAME).read_text())
-        os.kill(int(document["pid"]), 0)
         address = str(document["addresses"][0])
-    except PermissionError:
-        return None
-    except (OSError, ValueError, KeyError, IndexError, TypeError):
+        with contextlib.suppress(PermissionError):  # it runs, as another user
+            os.kill(int(document["pid"]), 0)
+    except (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError):
         return None
     return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

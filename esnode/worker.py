@@ -1,13 +1,19 @@
 """One source's worker: at most one blocking call at a time, never waited for past its deadline.
 
-A hung driver, mount or tool cannot be cancelled, only abandoned: its thread stays until the kernel
-lets go. So each source has a worker of its own that counts the abandoned call and starts no second
-one. What the call brings home late is kept and served with its true age.
+A hung driver, mount or tool cannot be cancelled, only left behind: its thread stays until the
+kernel lets go. So a source whose last call has not come back gets no second one; it is `stalled`,
+and the others are not affected. What a call brings home late is kept and served with its true age.
+
+`Worker` is bookkeeping and waits for nothing. `Crew` is the edge that runs the calls. A thread for
+each call would cost more than most reads do (0.1 ms for a file of /proc), so one thread makes the
+calls of a round one after another; a call that keeps it for longer than `PATIENCE_SECONDS` has it
+to itself from then on, and the next thread goes on with the rest.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import replace
-from typing import Any, Protocol
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import structlog
 import trio
@@ -17,109 +23,110 @@ from esnode.readings.sample import Sample, SourceStatus
 
 log = structlog.get_logger("esnode.collect")
 
+PATIENCE_SECONDS = 0.02
+"""Twenty times what a usual read takes, and nothing that the other sources would notice."""
 
-class Runner(Protocol):
-    """How a blocking call is run: in a thread, or inline under a virtual clock."""
-
-    def __call__(self, call: Callable[[], None], limiter: trio.CapacityLimiter) -> Awaitable[None]:
-        """Run `call` to its end, or be cancelled and leave it behind."""
-        ...
+Clock = Callable[[], float]
 
 
-async def run_in_thread(call: Callable[[], None], limiter: trio.CapacityLimiter) -> None:
-    """Run in a worker thread that is left behind when its deadline passes."""
-    await trio.to_thread.run_sync(call, abandon_on_cancel=True, limiter=limiter)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """How a source is asked."""
+
+    interval_seconds: float
+    deadline_seconds: float
+    stale_after_seconds: float
 
 
-async def run_inline(call: Callable[[], None], limiter: trio.CapacityLimiter) -> None:
-    """Run on the spot: a thread under a virtual clock would look as if it took for ever."""
-    call()
-    await trio.lowlevel.checkpoint()
-
-
-class _Call:
+class Call:
     """One blocking call; written by its thread, read by the event loop once `is_done`."""
 
-    def __init__(self, read: Callable[[], object], started_at_seconds: float) -> None:
+    def __init__(self, read: Callable[[], object], clock: Clock) -> None:
         self._read = read
-        self.started_at_seconds = started_at_seconds
+        self._clock = clock
+        self.begun_at_seconds: float | None = None
+        self.ended_at_seconds: float | None = None
         self.is_done = False
+        self.is_dropped = False
+        """It was never begun and never will be."""
         self.value: object = None
         self.error: Exception | None = None
 
     def run(self) -> None:
         """Make the call. Nothing is raised: the outcome is in the fields."""
+        self.begun_at_seconds = self._clock()
         try:
             self.value = self._read()
         except Exception as error:  # per collector: one of three places where this is legal
             self.error = error
+        self.ended_at_seconds = self._clock()
         self.is_done = True
 
 
 class Worker:
-    """Asks one source, and remembers how that went."""
+    """The calls of one source, and how they went."""
 
-    def __init__(self, collector: str, target: str = "", *, runner: Runner) -> None:
+    def __init__(self, collector: str, target: str, *, clock: Clock) -> None:
         self.status = SourceStatus(collector=collector, target=target)
         self.sample: Sample[Any] | None = None
-        self._runner = runner
-        self._limiter = trio.CapacityLimiter(1)
-        self._call: _Call | None = None
+        self._clock = clock
+        self._call: Call | None = None
+        self._terms: Terms | None = None
 
-    async def ask(
-        self,
-        read: Callable[[], object],
-        *,
-        interval_seconds: float,
-        deadline_seconds: float,
-        stale_after_seconds: float,
-    ) -> None:
-        """Read once, unless the last read has still not come back."""
-        self.status = replace(self.status, interval_seconds=interval_seconds)
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a call is out that has not come back."""
+        return self._call is not None and not (self._call.is_done or self._call.is_dropped)
+
+    def begin(self, read: Callable[[], object], terms: Terms) -> Call | None:
+        """The next call to make; ``None`` while the last one is still out."""
+        self._terms = terms
+        self.harvest(self._clock())
         if self._call is not None:
-            if not self._call.is_done:
-                self._note_stall(self._call, deadline_seconds)
-                return
-            self._finish(self._call, stale_after_seconds, is_late=True)
-        call = self._call = _Call(read, trio.current_time())
-        with trio.move_on_after(deadline_seconds):
-            await self._runner(call.run, self._limiter)
-        if call.is_done:
-            self._finish(call, stale_after_seconds, is_late=False)
-        else:
-            self._note_stall(call, deadline_seconds)
+            return None
+        self.status = replace(self.status, interval_seconds=terms.interval_seconds)
+        self._call = Call(read, self._clock)
+        return self._call
 
-    def _note_stall(self, call: _Call, deadline_seconds: float) -> None:
-        """Say once of a call that it has passed its deadline.
-
-        A call may also be left behind before that, by a change of configuration.
-        """
-        age_seconds = trio.current_time() - call.started_at_seconds
-        if self.status.stalled_since_seconds is not None or age_seconds < deadline_seconds:
+    def harvest(self, now: float) -> None:
+        """Take in what has come back, and say of a call when it has passed its deadline."""
+        call, terms = self._call, self._terms
+        if call is None or terms is None:
             return
-        self.status = replace(
-            self.status,
-            state="stalled",
-            reason=f"no answer within {deadline_seconds:g} s; waiting for it to come back",
-            stalled_since_seconds=call.started_at_seconds,
-            stalls_total=self.status.stalls_total + 1,
-        )
+        if call.is_done:
+            self._call = None
+            self._finish(call, terms)
+        elif call.is_dropped:
+            self._call = None
+        elif (
+            call.begun_at_seconds is not None
+            and self.status.stalled_since_seconds is None
+            and now - call.begun_at_seconds >= terms.deadline_seconds
+        ):
+            self.status = replace(
+                self.status,
+                state="stalled",
+                reason=f"no answer within {terms.deadline_seconds:g} s; "
+                "waiting for it to come back",
+                stalled_since_seconds=call.begun_at_seconds,
+                stalls_total=self.status.stalls_total + 1,
+            )
 
-    def _finish(self, call: _Call, stale_after_seconds: float, *, is_late: bool) -> None:
-        self._call = None
-        changes: dict[str, Any] = {"stalled_since_seconds": None}
-        if not is_late:
-            changes["duration_seconds"] = trio.current_time() - call.started_at_seconds
-        if call.error is None:
+    def _finish(self, call: Call, terms: Terms) -> None:
+        begun, ended = call.begun_at_seconds or 0.0, call.ended_at_seconds or 0.0
+        changes: dict[str, Any] = {
+            "stalled_since_seconds": None,
+            "duration_seconds": ended - begun,
+        }
+        if call.error is not None:
+            changes |= self._failure(call.error)
+        else:
             self.sample = Sample(
                 value=call.value,
-                taken_at_seconds=call.started_at_seconds,
-                stale_after_seconds=stale_after_seconds,
+                taken_at_seconds=begun,
+                stale_after_seconds=terms.stale_after_seconds,
             )
-            changes |= {"last_success_at_seconds": call.started_at_seconds}
-            changes |= {"state": "ok", "reason": ""}
-        else:
-            changes |= self._failure(call.error)
+            changes |= {"last_success_at_seconds": begun, "state": "ok", "reason": ""}
         self.status = replace(self.status, **changes)
 
     def _failure(self, error: Exception) -> dict[str, Any]:
@@ -136,13 +143,78 @@ class Worker:
         return {"state": "failed", "reason": reason, "errors_total": errors_total}
 
 
-async def every(
-    interval_seconds: float, act: Callable[[], Awaitable[None]], *, phase_seconds: float = 0.0
-) -> None:
-    """Do something at fixed times for ever; a time that has passed is left out, never caught up."""
-    start = trio.current_time() + phase_seconds
-    await trio.sleep_until(start)
-    while True:
-        await act()
-        passed = trio.current_time() - start
-        await trio.sleep_until(start + (int(passed / interval_seconds) + 1) * interval_seconds)
+class Crew:
+    """Runs calls in threads: as few as will do, and one more for each call that hangs."""
+
+    def __init__(self, *, patience_seconds: float = PATIENCE_SECONDS) -> None:
+        self._patience_seconds = patience_seconds
+
+    def start(self, call: Call) -> None:
+        """Begin one call that is known to take long, in a thread of its own."""
+        trio.lowlevel.start_thread_soon(call.run, _ignore)
+
+    async def run(self, calls: Iterable[Call]) -> None:
+        """Make the calls one after another; ends when all have ended or have been left behind."""
+        waiting = deque(calls)
+        try:
+            while waiting:
+                shift = _Shift(waiting)
+                trio.lowlevel.start_thread_soon(shift.work, _ignore)
+                await shift.wait(self._patience_seconds)
+        finally:
+            while waiting:  # only when cancelled
+                _drop_next(waiting)
+
+
+class InlineCrew(Crew):
+    """Runs calls on the spot: a thread under a virtual clock would look as if it took for ever."""
+
+    def start(self, call: Call) -> None:
+        """Make the call now."""
+        call.run()
+
+    async def run(self, calls: Iterable[Call]) -> None:
+        """Make the calls now."""
+        for call in calls:
+            call.run()
+        await trio.lowlevel.checkpoint()
+
+
+class _Shift:
+    """One thread's turn at the calls that wait."""
+
+    def __init__(self, waiting: deque[Call]) -> None:
+        self._waiting = waiting
+        self._current: Call | None = None
+        self._is_over = False
+        self._is_relieved = False
+
+    def work(self) -> None:
+        """In the thread: make calls until there are none, or until another thread goes on."""
+        while not self._is_relieved:
+            try:
+                self._current = self._waiting.popleft()
+            except IndexError:
+                break
+            self._current.run()
+        self._is_over = True
+
+    async def wait(self, patience_seconds: float) -> None:
+        """Until the turn is over, or one call has kept the thread for too long."""
+        while not self._is_over:
+            before = self._current
+            await trio.sleep(patience_seconds)
+            if before is not None and self._current is before and not before.is_done:
+                self._is_relieved = True
+                return
+
+
+def _drop_next(waiting: deque[Call]) -> None:
+    try:
+        waiting.popleft().is_dropped = True
+    except IndexError:  # a thread took it
+        return
+
+
+def _ignore(outcome: object) -> None:
+    """What a call brought home is in the call."""

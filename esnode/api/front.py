@@ -43,13 +43,8 @@ async def answer_metrics(board: Board, scope: Scope, send: Send) -> None:
     if posted is None:
         await _answer(send, 503, b"the agent is stopping\n")
         return
-    accept = encoding = ""
-    for name, value in scope["headers"]:
-        if name == b"accept":
-            accept = value.decode("latin-1")
-        elif name == b"accept-encoding":
-            encoding = value.decode("latin-1")
-    is_openmetrics, is_gzip = wants_openmetrics(accept), wants_gzip(encoding)
+    is_openmetrics = wants_openmetrics(_header(scope, b"accept"))
+    is_gzip = wants_gzip(_header(scope, b"accept-encoding"))
     body = posted.exposition.body(
         is_openmetrics=is_openmetrics, is_gzip=is_gzip, selection=selection
     )
@@ -63,6 +58,11 @@ async def answer_metrics(board: Board, scope: Scope, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     sent = b"" if scope["method"] == "HEAD" else body
     await send({"type": "http.response.body", "body": sent})
+
+
+def _header(scope: Scope, wanted: bytes) -> str:
+    """One header; when it comes several times, as if it had come in one line (RFC 9110, 5.3)."""
+    return ",".join(value.decode("latin-1") for name, value in scope["headers"] if name == wanted)
 
 
 async def _answer(

@@ -16,21 +16,21 @@ def wants_openmetrics(accept: str) -> bool:
     openmetrics = text = 0.0
     for part in accept.split(","):
         media, _, parameters = part.strip().partition(";")
-        quality = _quality(parameters)
-        if media.strip() == "application/openmetrics-text":
+        media, quality = media.strip().lower(), _quality(parameters)
+        if media == "application/openmetrics-text":
             openmetrics = max(openmetrics, quality)
-        elif media.strip() in ("text/plain", "text/*", "*/*"):
+        elif media in ("text/plain", "text/*", "*/*"):
             text = max(text, quality)
     return openmetrics > 0 and openmetrics >= text
 
 
 def wants_gzip(accept_encoding: str) -> bool:
-    """Whether the client takes gzip."""
+    """Whether the client takes gzip (RFC 9110, 12.5.3): what it says of gzip goes before ``*``."""
+    qualities = {}
     for part in accept_encoding.split(","):
         coding, _, parameters = part.strip().partition(";")
-        if coding.strip().lower() in ("gzip", "*"):
-            return _quality(parameters) > 0
-    return False
+        qualities[coding.strip().lower()] = _quality(parameters)
+    return qualities.get("gzip", qualities.get("*", 0.0)) > 0
 
 
 def _quality(parameters: str) -> float:

@@ -109,9 +109,9 @@ def stale_sources(posted: Posted) -> list[str]:
 
 
 def _tick_age(board: Board) -> float | None:
-    if board.latest is None:
+    if board.posted_at_seconds is None:
         return None
-    return round(trio.current_time() - board.latest.snapshot.taken_at_seconds, 3)
+    return round(trio.current_time() - board.posted_at_seconds, 3)
 
 
 async def stream(board: Board, last_event_id: str | None) -> AsyncIterator[bytes]:
@@ -119,9 +119,11 @@ async def stream(board: Board, last_event_id: str | None) -> AsyncIterator[bytes
     board.event_clients += 1
     try:
         yield b"retry: 2000\n\n"
-        number = 0
+        number = -1
         if last_event_id:
-            for posted in board.missed(last_event_id):
+            known = board.number_of(last_event_id)
+            number = -1 if known is None else known
+            for posted in board.after(number):
                 number = posted.number
                 yield _event(board, posted)
         while True:

@@ -68,6 +68,36 @@ class LazyGroup(click.Group):
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take our own options wherever they stand: `esnode status --agent URL` works too."""
+        return super().parse_args(ctx, self._own_options_first(ctx, args))
+
+    def _own_options_first(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """`args` with the options of the whole program moved before the command.
+
+        An option that the command has under the same name stays the command's.
+        """
+        ours = _options_of(self)
+        moved: list[str] = []
+        rest: list[str] = []
+        command: click.Command | None = self
+        words = iter(args)
+        for word in words:
+            name, equals, _ = word.partition("=")
+            if word == "--":
+                rest += [word, *words]
+            elif name in ours:
+                moved.append(word)
+                if ours[name] and not equals:
+                    moved += [value for value in [next(words, None)] if value is not None]
+            else:
+                rest.append(word)
+                if isinstance(command, click.Group) and not word.startswith("-"):
+                    command = command.get_command(ctx, word)
+                    for taken in _options_of(command):
+                        ours.pop(taken, None)
+        return moved + rest
+
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
@@ -87,6 +117,17 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
 
 
+def _options_of(command: click.Command | None) -> dict[str, bool]:
+    """A command's options, and whether each takes a value; those that click adds are left out."""
+    options = [p for p in (command.params if command else ()) if isinstance(p, click.Option)]
+    return {
+        name: not option.is_flag
+        for option in options
+        for name in option.opts
+        if option.name != "version"
+    }
+
+
 @click.command(cls=LazyGroup, name="esnode", invoke_without_command=True)
 @click.version_option(__version__, prog_name="esnode")
 @click.option("--config", "config_file", metavar="FILE", help="Configuration file to read.")
@@ -99,6 +140,10 @@ def cli(ctx: click.Context, /, **options: Any) -> None:
 
     Every configuration key is also an option, before or after the command, and an environment
     variable ESNODE_KEY; `esnode agent --help` lists them.
+
+    \b
+    esnode agent --scrape-interval 1s
+    esnode status --agent http://node7:9100
 
     Exit codes: 0 healthy, 1 degraded or failed, 2 wrong usage, 3 agent not reachable, 4 not
     allowed.

@@ -29,6 +29,10 @@ def config() -> None:
 
     Flags win over environment variables (ESNODE_KEY), those over esnode.toml (working directory,
     then /etc/esnode, or --config), those over the defaults.
+
+    \b
+    esnode config show
+    esnode config set scrape_interval=1s
     """
 
 
@@ -166,6 +170,9 @@ def enable_metric_set(ctx: click.Context, name: str) -> None:
     """Turn a set of collectors on in the configuration file.
 
     SET is host, gpu, power, app, mcp or all.
+
+    \b
+    esnode enable-metric-set app
     """
     _switch(ctx, name, "true")
 
@@ -177,5 +184,8 @@ def disable_metric_set(ctx: click.Context, name: str) -> None:
     """Turn a set of collectors off in the configuration file.
 
     SET is host, gpu, power, app, mcp or all.
+
+    \b
+    esnode disable-metric-set gpu
     """
     _switch(ctx, name, "false")

@@ -13,6 +13,7 @@ from esnode import __version__
 from esnode.checks import Check, system_checks
 from esnode.cli.context import EXIT_DEGRADED, agent_url, config_or_exit, wants_color
 from esnode.cli.text import table
+from esnode.clock import monotonic_seconds
 from esnode.collect import Collection
 from esnode.config import Config, state_directory
 from esnode.readings.sample import Reading
@@ -28,6 +29,10 @@ def diagnostics(ctx: click.Context, as_json: bool) -> None:
 
     Reads every source once by itself, so it needs no running agent, and changes nothing. Exit code
     1 when something that should work does not.
+
+    \b
+    esnode diagnostics
+    esnode --hardware simulated:h100x8 diagnostics --json
     """
     loaded = config_or_exit(ctx)
     if sys.stderr.isatty():
@@ -86,7 +91,7 @@ def read_once(config: Config) -> Reading:
     from esnode.plan import Hardware, make_plan
 
     hardware = Hardware(config, os.environ)
-    collection = Collection()
+    collection = Collection(clock=monotonic_seconds)
 
     async def run() -> Reading:
         async with trio.open_nursery() as nursery:
@@ -115,9 +120,10 @@ def source_checks(reading: Reading) -> Iterator[Check]:
     """One line for each source, and one for each thing that it cannot provide."""
     absent = {
         name: sample.value.absent
-        for name in ("cpu", "memory", "disk", "network", "numa", "power", "ipmi")
+        for name in ("cpu", "memory", "disk", "network", "numa", "power", "ipmi", "gpu")
         if (sample := getattr(reading, name)) is not None
     }
+    absent |= {f"app:{url}": sample.value.absent for url, sample in reading.apps.items()}
     for status in reading.sources:
         match status.state:
             case "ok":

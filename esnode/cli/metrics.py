@@ -35,6 +35,11 @@ def metrics(ctx: click.Context, profile: str) -> None:
 
 @click.command()
 def profiles() -> None:
-    """List the named selections of metrics that `esnode metrics` takes."""
+    """List the named selections of metrics that `esnode metrics` takes.
+
+    \b
+    esnode profiles
+    esnode metrics power-only
+    """
     for name, text in PROFILES.items():
         click.echo(f"{name:<12}{text}")

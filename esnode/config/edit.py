@@ -5,6 +5,7 @@ Separate from `load` because only this needs tomlkit, which keeps comments and o
 
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import tomlkit
@@ -101,7 +102,8 @@ def _replace(file: Path, text: str) -> None:
         if old is not None:
             if (old.st_uid, old.st_gid) != (os.geteuid(), os.getegid()):
                 # An agent that does not run as root must still be able to read its file.
-                os.chown(temporary, old.st_uid, old.st_gid)
+                with suppress(PermissionError):
+                    os.chown(temporary, old.st_uid, old.st_gid)
             temporary.chmod(old.st_mode & 0o777)
         temporary.replace(file.resolve())
     except ConfigError as error:

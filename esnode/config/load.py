@@ -202,8 +202,10 @@ def _environment_entries(
     for variable in sorted(environment):
         is_ours = variable.startswith("ESNODE_") and variable not in CLIENT_VARIABLES
         if is_ours and variable not in known and not variable.startswith("ESNODE_JOB_"):
-            near = difflib.get_close_matches(variable, known, n=1, cutoff=0.6)
-            hint = f"; did you mean {near[0]}?" if near else ""
+            # Without the common beginning, which would make all of them near.
+            ours = [name.removeprefix("ESNODE_") for name in known if name.startswith("ESNODE_")]
+            near = difflib.get_close_matches(variable.removeprefix("ESNODE_"), ours, n=1)
+            hint = f"; did you mean ESNODE_{near[0]}?" if near else ""
             problems.append(f"{variable}: no such setting{hint}")
 
 

@@ -82,8 +82,13 @@ class AppFold:
 
 
 def _tokens_since(last: Sample[AppReading] | None, sample: Sample[AppReading]) -> float:
-    """Tokens counted between two scrapes; a counter that restarted counts from zero."""
+    """Tokens counted between two scrapes; a counter that restarted counts from zero.
+
+    What was counted in a gap is left out: it is the work of a time that no window covers.
+    """
     if last is None:
+        return 0.0
+    if sample.taken_at_seconds - last.taken_at_seconds > sample.stale_after_seconds:
         return 0.0
     before = {(count.model, count.kind): count.tokens_total for count in last.value.tokens}
     grown = 0.0

@@ -70,11 +70,14 @@ class WrappingEnergy:
     """Joules counted by a hardware counter that wraps at a known range.
 
     The first reading only sets the base, so the total starts at 0 and never with a huge value. A
-    jump that would mean more than `ceiling_watts` is not believed and sets a new base. Within one
-    interval at most one wrap can be told, so the interval must be shorter than the time the counter
-    takes round: 262 kJ at 500 W are 8.7 minutes.
+    jump that would mean more than `ceiling_watts` is not believed and sets a new base; so does an
+    interval in which the counter may have gone round more than once, because nobody can tell how
+    often: 262 kJ at `SUSTAINED_WATTS` are 4.4 minutes.
     Source: kernel documentation, power/powercap (energy_uj, max_energy_range_uj).
     """
+
+    SUSTAINED_WATTS = 1000.0
+    """Above what any one zone draws for minutes: the largest server processors are rated 500 W."""
 
     def __init__(self, *, ceiling_watts: float) -> None:
         self._ceiling_watts = ceiling_watts
@@ -92,10 +95,12 @@ class WrappingEnergy:
             self._last = last
             return
         grown = microjoules - last[0]
-        if grown < 0:
-            grown = grown + range_microjoules if range_microjoules else -1
+        is_round_unknown = False
+        if range_microjoules:
+            grown = grown + range_microjoules if grown < 0 else grown
+            is_round_unknown = range_microjoules / 1e6 < self.SUSTAINED_WATTS * seconds
         joules = grown / 1e6
-        if grown < 0 or joules > self._ceiling_watts * seconds:
+        if grown < 0 or is_round_unknown or joules > self._ceiling_watts * seconds:
             self.power_watts = None
             return
         self.total_joules += joules

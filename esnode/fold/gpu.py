@@ -1,6 +1,5 @@
 """What the agent counts of each GPU: throttled seconds, joules, new errors. Keyed by UUID."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from esnode.fold.counters import Integral
@@ -20,6 +19,8 @@ class _Device:
     last: Sample[GpuReading] | None = None
     throttle_seconds: dict[str, float] = field(default_factory=dict)
     energy: Integral = field(default_factory=Integral)
+    energy_source: str = ""
+    """Decided by the first reading that tells either: a change would be a jump in the total."""
     last_uncorrected: int | None = None
     uncorrected_at: float | None = None
 
@@ -29,6 +30,7 @@ class GpuFold:
 
     def __init__(self) -> None:
         self._devices: dict[str, _Device] = {}
+        """Kept of GPUs that are gone as well: they come back, and totals must not start anew."""
 
     def fold(self, reading: Reading, *, now: float) -> tuple[GpuState, ...]:
         """One state for each GPU that the driver lists or that a source still waits for."""
@@ -36,13 +38,12 @@ class GpuFold:
         listed = reading.gpu.fresh(now) if reading.gpu else None
         order = {gpu.uuid: gpu.index for gpu in listed.gpus} if listed else {}
         states = []
-        for uuid in sorted(statuses, key=lambda uuid: (order.get(uuid, 1 << 30), uuid)):
+        for uuid, status in statuses.items():
             device = self._devices.setdefault(uuid, _Device())
             device.index = order.get(uuid, device.index)
-            sample = reading.gpus.get(uuid)
-            states.append(self._state(uuid, device, sample, statuses[uuid], now=now))
-        for gone in [uuid for uuid in self._devices if uuid not in statuses]:
-            del self._devices[gone]
+            states.append(self._state(uuid, device, reading.gpus.get(uuid), status, now=now))
+        # One whose index is not known comes last.
+        states.sort(key=lambda state: (state.index is None, state.index or 0, state.uuid))
         return tuple(states)
 
     def _state(
@@ -58,9 +59,13 @@ class GpuFold:
             _take(device, sample)
         value = sample.fresh(now) if sample is not None else None
         if sample is None or value is None or status.state != "ok":
-            reason = status.reason or "not read yet"
-            return GpuState(uuid=uuid, is_up=False, reason=reason, index=device.index)
-        counted = value.energy_joules_total
+            return GpuState(
+                uuid=uuid,
+                is_up=False,
+                reason=status.reason or _silence(sample, now),
+                index=device.index if sample is None else sample.value.identity.index,
+            )
+        is_counted = device.energy_source == "counter"
         return GpuState(
             uuid=uuid,
             is_up=True,
@@ -68,8 +73,8 @@ class GpuFold:
             reading=value,
             age_seconds=now - sample.taken_at_seconds,
             throttle_seconds_total=tuple(sorted(device.throttle_seconds.items())),
-            energy_joules_total=counted if counted is not None else device.energy.total,
-            energy_source=_energy_source(counted, device.energy.total),
+            energy_joules_total=value.energy_joules_total if is_counted else device.energy.total,
+            energy_source=device.energy_source,
             is_throttled=any(r in HARMFUL_THROTTLE_REASONS for r in value.throttle_reasons or ()),
             has_new_ecc_errors=(
                 device.uncorrected_at is not None
@@ -78,10 +83,10 @@ class GpuFold:
         )
 
 
-def _energy_source(counted: float | None, integrated: float | None) -> str:
-    if counted is not None:
-        return "counter"
-    return "integrated" if integrated is not None else ""
+def _silence(sample: Sample[GpuReading] | None, now: float) -> str:
+    if sample is None:
+        return "not read yet"
+    return f"last answered {now - sample.taken_at_seconds:.0f} s ago"
 
 
 def _take(device: _Device, sample: Sample[GpuReading]) -> None:
@@ -100,11 +105,17 @@ def _take(device: _Device, sample: Sample[GpuReading]) -> None:
     if power is None:
         power = reading.power_instant_watts
     device.energy.fold(power, sample.taken_at_seconds, gap_seconds=sample.stale_after_seconds)
+    if not device.energy_source:
+        if reading.energy_joules_total is not None:
+            device.energy_source = "counter"
+        elif device.energy.total is not None:
+            device.energy_source = "integrated"
     errors = uncorrected_errors(reading)
     before = device.last_uncorrected
-    if errors is not None and before is not None and errors > before:
-        device.uncorrected_at = sample.taken_at_seconds
-    device.last_uncorrected = errors
+    if errors is not None:
+        if before is not None and errors > before:
+            device.uncorrected_at = sample.taken_at_seconds
+        device.last_uncorrected = errors
 
 
 def uncorrected_errors(reading: GpuReading) -> int | None:
@@ -131,8 +142,3 @@ def total_draw_watts(states: tuple[GpuState, ...]) -> float | None:
         is not None
     ]
     return sum(draws) if draws else None
-
-
-def by_uuid(states: tuple[GpuState, ...]) -> Mapping[str, GpuState]:
-    """The states by UUID."""
-    return {state.uuid: state for state in states}

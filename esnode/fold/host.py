@@ -39,6 +39,7 @@ class HostFold:
         self._memory = SpanTracker[MemoryReading]()
         self._cpu_before: Sample[CpuReading] | None = None
         self._held_cpu: CpuReading | None = None
+        self._held_modes: CpuTimes | None = None
 
     def fold_cpu(self, reading: Reading, *, now: float) -> tuple[CpuReading | None, CpuUsage]:
         """The processor's reading with its counters held, and its utilisation."""
@@ -54,9 +55,11 @@ class HostFold:
         current = sample.fresh(now) if sample else None
         if sample is None or current is None or sample is self._cpu_before:
             return self._held_cpu if current is not None else None
-        before, self._cpu_before = self._held_cpu, sample
-        if before is not None and before.mode_seconds and current.mode_seconds:
-            current = _with_held_modes(current, before.mode_seconds)
+        self._cpu_before = sample
+        if current.mode_seconds is not None:
+            if self._held_modes is not None:
+                current = _with_held_modes(current, self._held_modes)
+            self._held_modes = current.mode_seconds
         self._held_cpu = current
         return current
 

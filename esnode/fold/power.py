@@ -30,7 +30,9 @@ near 320 W, so 1.5 W and 5 W a thread."""
 WHOLE_MACHINE_CHIPS = frozenset({"power_meter", "acpi_power_meter"})
 """hwmon drivers whose `power1` is the machine; other chips measure a rail, a card or a drive."""
 
-_SUPPLY_INPUT = re.compile(r"(?i)\b(ps|psu|power ?supply)[ _-]?\d*\b.*\b(in|input|pin)\b|\bpin\b")
+_SUPPLY_WORDS = frozenset({"ps", "psu", "pws", "supply", "powersupply"})
+_INPUT_WORDS = frozenset({"in", "input"})
+_TOTAL_WORDS = frozenset({"total", "sum", "all"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,8 +169,16 @@ def choose_node_power(reading: Reading, *, now: float) -> NodePower | None:
 
 def supply_input_watts(sensors: tuple[PowerSensorReading, ...]) -> float | None:
     """The sum over power supplies of what each takes from the wall; outputs are not counted."""
-    inputs = [s.power_watts for s in sensors if _SUPPLY_INPUT.search(f"{s.sensor} {s.label}")]
+    inputs = [s.power_watts for s in sensors if _is_supply_input(f"{s.sensor} {s.label}")]
     return sum(inputs) if inputs else None
+
+
+def _is_supply_input(name: str) -> bool:
+    """Whether a sensor is the input of one supply: ``PS1 Input Power``, ``PSU2_PIN``."""
+    words = set(re.findall(r"[a-z]+", name.lower()))
+    if words & _TOTAL_WORDS:  # the others are in it already
+        return False
+    return "pin" in words or (bool(words & _SUPPLY_WORDS) and bool(words & _INPUT_WORDS))
 
 
 def model_node_power(

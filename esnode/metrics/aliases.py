@@ -34,10 +34,15 @@ def with_index(metric: Metric) -> Metric:
     return replace(metric, labels=("uuid", "index", *metric.labels[1:]), read=read)
 
 
+def times(value: Value, factor: float) -> Value:
+    """In another unit, without the dust of binary fractions: 0.57 is 57 percent."""
+    return value if value is None or factor == 1 else round(value * factor, 6)
+
+
 def _scaled(
     get: Callable[[GpuReading], float | None], factor: float
 ) -> Callable[[View], Iterable[Sample]]:
-    return gpu(lambda reading: None if (value := get(reading)) is None else value * factor)
+    return gpu(lambda reading: times(get(reading), factor))
 
 
 def _old(
@@ -68,7 +73,7 @@ def _old_gpu(
 def _cores_percent(view: View) -> Iterator[Sample]:
     if view.is_per_core:
         for cpu, ratio in view.snapshot.cpu_usage.core_utilization_ratios:
-            yield (f"cpu{cpu}",), ratio * 100
+            yield (f"cpu{cpu}",), times(ratio, 100)
 
 
 def _modes(snapshot: Snapshot) -> Iterator[Sample]:
@@ -79,7 +84,7 @@ def _modes(snapshot: Snapshot) -> Iterator[Sample]:
 
 def _numa_percent(snapshot: Snapshot) -> Iterator[Sample]:
     for node, ratio in snapshot.cpu_usage.node_utilization_ratios:
-        yield (str(node),), ratio * 100
+        yield (str(node),), times(ratio, 100)
 
 
 def _mounts(pick: Callable[[int, int, int], int]) -> Callable[[View], Iterable[Sample]]:
@@ -93,16 +98,14 @@ def _mounts(pick: Callable[[int, int, int], int]) -> Callable[[View], Iterable[S
 def _devices(attribute: str, factor: float = 1) -> Callable[[View], Iterable[Sample]]:
     def expand(snapshot: Snapshot) -> Iterator[Sample]:
         for device in snapshot.disk.devices if snapshot.disk else ():
-            value: float = getattr(device, attribute)
-            yield (device.device,), value * factor if factor != 1 else value
+            yield (device.device,), times(getattr(device, attribute), factor)
 
     return each(expand)
 
 
 def _latency(snapshot: Snapshot) -> Iterator[Sample]:
     for disk in snapshot.rates.disks:
-        if disk.latency_seconds is not None:
-            yield (disk.device,), disk.latency_seconds * 1000
+        yield (disk.device,), times(disk.latency_seconds, 1000)
 
 
 def _flag(
@@ -207,7 +210,7 @@ def _compat(get: Callable[[GpuReading], Value]) -> Callable[[View], Iterable[Sam
 KUBERNETES = tuple(
     _old(f"gpu_{name}_compat", "gauge", _compat(get), f"esnode_gpu_{successor}", group="gpu", labels=("gpu", "index"))
     for name, get, successor in (
-        ("utilization_percent", lambda r: None if r.utilization_ratio is None else r.utilization_ratio * 100, "utilization_ratio"),
+        ("utilization_percent", lambda r: times(r.utilization_ratio, 100), "utilization_ratio"),
         ("memory_used_bytes", lambda r: r.memory_used_bytes, "memory_used_bytes"),
         ("temperature_celsius", lambda r: r.temperature_celsius, "temperature_celsius"),
         ("power_watts", power_watts, "power_watts"),
@@ -239,8 +242,7 @@ def _dcgm_reading(
     kind: Kind = "gauge",
 ) -> Metric:
     def scaled(state: GpuState) -> Value:
-        value = get(state.reading) if state.reading else None
-        return value if value is None or factor == 1 else round(value * factor, 6)
+        return times(get(state.reading), factor) if state.reading else None
 
     return _dcgm(name, text, scaled, kind)
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from esnode.metrics.model import Labels, Metric, View
+from esnode.metrics.model import Labels, Metric, Value, View
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -73,15 +73,30 @@ def _header(metric: Metric, *, is_openmetrics: bool) -> str:
     if is_openmetrics:
         unit = unit_of(metric)
         unit_line = f"# UNIT {metric.family} {unit}\n" if unit else ""
-        return f"# HELP {metric.family} {text}\n# TYPE {metric.family} {metric.kind}\n{unit_line}"
+        # A counter's samples must end in _total there, which DCGM's do not.
+        is_foreign = metric.kind == "counter" and not metric.name.endswith("_total")
+        kind = "unknown" if is_foreign else metric.kind
+        return f"# HELP {metric.family} {text}\n# TYPE {metric.family} {kind}\n{unit_line}"
     kind = "gauge" if metric.kind == "info" else metric.kind
     return f"# HELP {metric.name} {text}\n# TYPE {metric.name} {kind}\n"
+
+
+class _Line:
+    """One series: its text up to the value, and what was rendered last."""
+
+    __slots__ = ("prefix", "round", "text", "value")
+
+    def __init__(self, prefix: str) -> None:
+        self.prefix = prefix
+        self.value: Value = None
+        self.text = ""
+        self.round = 0
 
 
 class _Family:
     """One family with its headers and the lines it rendered last."""
 
-    __slots__ = ("_lines", "headers", "metric")
+    __slots__ = ("_lines", "_round", "headers", "metric")
 
     def __init__(self, metric: Metric) -> None:
         self.metric = metric
@@ -89,24 +104,33 @@ class _Family:
             _header(metric, is_openmetrics=False),
             _header(metric, is_openmetrics=True),
         )
-        self._lines: dict[Labels, list[object]] = {}
+        self._lines: dict[Labels, _Line] = {}
+        self._round = 0
 
     def render(self, view: View) -> str:
-        """All sample lines; empty when nothing is known."""
+        """All sample lines; empty when nothing is known.
+
+        Of two samples with the same labels (a controller that names two sensors alike, a mount on
+        top of another) the first is served: scrapers refuse a series that comes twice.
+        """
         known = self._lines
+        self._round += 1
         out: list[str] = []
         for labels, value in self.metric.read(view):
             if value is None:
                 continue
             line = known.get(labels)
             if line is None:
-                line = known[labels] = [self._prefix(labels), None, ""]
-            if line[1] != value or line[1] is None:
+                line = known[labels] = _Line(self._prefix(labels))
+            elif line.round == self._round:
+                continue
+            if line.value is None or line.value != value:
                 if isinstance(value, float) and not math.isfinite(value):
                     continue  # a NaN is a bug upstream or a sensor that lies: absent, not served
-                line[1] = value
-                line[2] = f"{line[0]}{format_value(value)}\n"
-            out.append(line[2])  # type: ignore[arg-type]  # [prefix, value, line]
+                line.value = value
+                line.text = f"{line.prefix}{format_value(value)}\n"
+            line.round = self._round
+            out.append(line.text)
         if len(known) > 2 * len(out) + 16:  # series of devices that left
             self._lines = {}
         return "".join(out)
@@ -174,4 +198,5 @@ class Exposition:
                 parts.append(lines)
         if is_openmetrics:
             parts.append("# EOF\n")
-        return "".join(parts).encode()
+        # A name that is not Unicode (a mount point of odd bytes) must not cost the whole body.
+        return "".join(parts).encode("utf-8", "backslashreplace")

@@ -243,6 +243,8 @@ def _absences(snapshot: Snapshot) -> dict[str, list[Document]]:
         ("numa", snapshot.numa),
         ("power", snapshot.power_reading),
         ("ipmi", snapshot.ipmi),
+        ("gpu", snapshot.gpu_inventory),
+        *((f"app:{endpoint.endpoint}", endpoint) for endpoint in snapshot.app.endpoints),
     )
     found = {name: [describe_absence(a) for a in part.absent] for name, part in parts if part}
     for status in snapshot.sources:

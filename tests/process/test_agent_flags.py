@@ -102,7 +102,9 @@ def test_a_slip_of_the_pen_is_answered_with_what_was_meant(
 
 
 def test_a_host_that_is_not_ours_says_so(tmp_path: Path) -> None:
-    done = run_esnode(tmp_path, "agent", "--listen-address=192.0.2.1:0", f"--state-dir={tmp_path}/s")
+    done = run_esnode(
+        tmp_path, "agent", "--listen-address=192.0.2.1:0", f"--state-dir={tmp_path}/s"
+    )
 
     assert done.returncode == 1
     assert done.stderr == (

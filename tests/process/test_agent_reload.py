@@ -1,4 +1,4 @@
-"""SIGHUP: a new configuration is taken whole or refused whole, and what needs a restart is named."""
+"""SIGHUP: a new file is taken whole or refused whole, and what needs a restart is named."""
 
 import signal
 from pathlib import Path
@@ -134,8 +134,10 @@ def test_many_reloads_at_once_do_no_harm(tmp_path: Path) -> None:
             why="a reload",
         )
         wait_until(
-            lambda: agent.samples("esnode_gpu_up").values()
-            and set(agent.samples("esnode_gpu_up").values()) == {1.0},
+            lambda: (
+                agent.samples("esnode_gpu_up").values()
+                and set(agent.samples("esnode_gpu_up").values()) == {1.0}
+            ),
             seconds=10,
             why="all GPUs are up",
         )

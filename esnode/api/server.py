@@ -1,0 +1,137 @@
+"""The HTTP server: hypercorn's protocols over connections that are ours.
+
+Its own file because hypercorn's own `serve` has three habits that an agent cannot have: an
+exception in one connection (a client that breaks its chunks in mid-answer) ends the server and all
+that runs beside it; it writes under a shield, so a client that does not read keeps it from ending;
+and it accepts connections until no file can be opened. It knows no routes.
+"""
+
+import socket
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+import trio
+from hypercorn.app_wrappers import ASGIWrapper
+from hypercorn.config import Config as Settings
+from hypercorn.trio.tcp_server import TCPServer
+from hypercorn.trio.worker_context import WorkerContext
+from hypercorn.typing import ConnectionState
+
+if TYPE_CHECKING:
+    from esnode.api.front import Application
+
+log = structlog.get_logger("esnode.server")
+
+CONNECTIONS_MAX = 512
+"""Half of the usual limit of open files, so that collectors can always open theirs."""
+
+KEEP_ALIVE_SECONDS = 75.0
+"""Longer than the usual scrape interval; also how long a request may take to be sent."""
+
+REQUEST_HEAD_BYTES = 16 * 1024
+
+Connection = trio.SocketStream | trio.SSLStream[trio.SocketStream]
+
+
+class TlsUnusable(Exception):
+    """The certificate or its key cannot be used; one line."""
+
+
+class Server:
+    """One application on some listening sockets."""
+
+    def __init__(
+        self,
+        application: "Application",
+        *,
+        certificate_path: str | None = None,
+        key_path: str | None = None,
+    ) -> None:
+        """Prepare to serve, over TLS when there is a certificate.
+
+        Raises:
+            TlsUnusable: the certificate or its key cannot be used.
+        """
+        self._application = ASGIWrapper(application)  # type: ignore[arg-type]  # plain dicts
+        self._settings = _settings(certificate_path, key_path)
+        try:
+            self._tls = self._settings.create_ssl_context()
+        except OSError as error:  # ssl.SSLError is one
+            raise TlsUnusable(error.strerror or str(error)) from None
+        self._context = WorkerContext(None)
+        self._open: dict[Connection, None] = {}
+        self._accepting = trio.CancelScope()
+        self._all_gone = trio.Event()
+        self._is_full = False
+
+    async def run(
+        self,
+        sockets: Sequence[socket.socket],
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        """Serve until cancelled, or until `close` has ended every connection."""
+        listeners = [self._listen(one) for one in sockets]
+        async with trio.open_nursery() as connections:
+            with self._accepting:
+                task_status.started()
+                await trio.serve_listeners(self._serve_one, listeners, handler_nursery=connections)
+
+    async def close(self, *, grace_seconds: float) -> None:
+        """Accept no more, let answers in flight end for so long, then cut what is still open."""
+        self._accepting.cancel()
+        await self._context.terminated.set()
+        if self._open:
+            self._all_gone = trio.Event()
+            with trio.move_on_after(grace_seconds):
+                await self._all_gone.wait()
+        for connection in list(self._open):
+            await _cut(connection)
+
+    def _listen(self, one: socket.socket) -> trio.abc.Listener[Connection]:
+        listener = trio.SocketListener(trio.socket.from_stdlib_socket(one))
+        if self._tls is None:
+            return listener
+        return trio.SSLListener(listener, self._tls, https_compatible=True)
+
+    async def _serve_one(self, connection: Connection) -> None:
+        """Serve one connection; whatever goes wrong in it ends it alone."""
+        if len(self._open) >= CONNECTIONS_MAX:
+            if not self._is_full:
+                log.warning("connections_full", connections=len(self._open))
+            self._is_full = True
+            await _cut(connection)
+            return
+        self._is_full = False
+        self._open[connection] = None
+        serve = partial(TCPServer, self._application, self._settings, self._context)
+        try:
+            await serve(ConnectionState({}), connection)  # type: ignore[arg-type]  # with or without TLS
+        except* Exception as errors:  # per request: one of three places where this is legal
+            log.debug("connection_failed", errors=[repr(error) for error in errors.exceptions])
+        finally:
+            del self._open[connection]
+            if not self._open:
+                self._all_gone.set()
+            await _cut(connection)
+
+
+def _settings(certificate_path: str | None, key_path: str | None) -> Settings:
+    settings = Settings()
+    settings.accesslog = None
+    settings.errorlog = None
+    settings.include_server_header = False
+    settings.keep_alive_timeout = KEEP_ALIVE_SECONDS
+    settings.h11_max_incomplete_size = REQUEST_HEAD_BYTES
+    settings.certfile = certificate_path
+    settings.keyfile = key_path
+    return settings
+
+
+async def _cut(connection: Connection) -> None:
+    """Close at once. Whoever waits on it, even under a shield, is woken with an error."""
+    with trio.CancelScope(shield=True) as scope:
+        scope.cancel()
+        await connection.aclose()
