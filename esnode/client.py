@@ -24,7 +24,10 @@ def fetch(base_url: str, path: str, **headers: str) -> httpx.Response:
         AgentRefused: an answer other than 200.
     """
     try:
-        response = httpx.get(base_url + path, headers=headers, timeout=TIMEOUT_SECONDS)
+        # An agent is asked directly: a proxy of the environment is for the world outside.
+        response = httpx.get(
+            base_url + path, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
+        )
     except httpx.TimeoutException:
         raise AgentUnreachable(
             f"the agent at {base_url} did not answer within {TIMEOUT_SECONDS:g} s"

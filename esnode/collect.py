@@ -171,7 +171,10 @@ class Collection:
     async def _sleep_until_due(self) -> None:
         now = self._clock()
         due = min((source.due_at_seconds for source in self._sources.values()), default=None)
-        if any(self._sources[name, ""].worker.is_waiting for name in self._finders):
+        if any(
+            finder.found is not None or self._sources[name, ""].worker.is_waiting
+            for name, finder in self._finders.items()
+        ):
             due = min(due or now, now + LOOK_AGAIN_SECONDS)
         if due is None:
             await trio.sleep_forever()

@@ -1,9 +1,9 @@
 """The HTTP server: hypercorn's protocols over connections that are ours.
 
-Its own file because hypercorn's own `serve` has three habits that an agent cannot have: an
-exception in one connection (a client that breaks its chunks in mid-answer) ends the server and all
-that runs beside it; it writes under a shield, so a client that does not read keeps it from ending;
-and it accepts connections until no file can be opened. It knows no routes.
+Its own file because hypercorn's own `serve` has habits that an agent cannot have: an exception in
+one connection (a client that breaks its chunks in mid-answer) ends the server and all that runs
+beside it; it writes under a shield, so a client that does not read keeps it from ending; it keeps
+connections whose client has left, and accepts more until no file can be opened. It knows no routes.
 """
 
 import socket
@@ -37,6 +37,15 @@ Connection = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 class TlsUnusable(Exception):
     """The certificate or its key cannot be used; one line."""
+
+
+class _Protocol(TCPServer):
+    """hypercorn's side of one connection."""
+
+    async def _read_data(self) -> None:
+        await super()._read_data()
+        # The client has left. hypercorn would keep one that never asked for the keep-alive time.
+        await self.idle_task.stop()
 
 
 class Server:
@@ -106,7 +115,7 @@ class Server:
             return
         self._is_full = False
         self._open[connection] = None
-        serve = partial(TCPServer, self._application, self._settings, self._context)
+        serve = partial(_Protocol, self._application, self._settings, self._context)
         try:
             await serve(ConnectionState({}), connection)  # type: ignore[arg-type]  # with or without TLS
         except* Exception as errors:  # per request: one of three places where this is legal

@@ -89,7 +89,12 @@ class LazyGroup(click.Group):
             elif name in ours:
                 moved.append(word)
                 if ours[name] and not equals:
-                    moved += [value for value in [next(words, None)] if value is not None]
+                    value = next(words, None)
+                    if value is None and ctx.resilient_parsing:  # a shell asks what may come
+                        break
+                    if value is None:
+                        raise click.BadOptionUsage(name, f"Option '{name}' requires an argument.")
+                    moved.append(value)
             else:
                 rest.append(word)
                 if isinstance(command, click.Group) and not word.startswith("-"):

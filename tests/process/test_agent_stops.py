@@ -24,8 +24,11 @@ def open_stream(agent: AgentProcess) -> Iterator[socket.socket]:
     with socket.create_connection(("127.0.0.1", agent.port), timeout=5) as client:
         client.sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
         got = b""
-        while b"event: status" not in got:
-            got += client.recv(1 << 16)
+        while b"\ndata: {" not in got:
+            block = client.recv(1 << 16)
+            assert block, "the stream ended"
+            got += block
+            assert len(got) < 1 << 20
         yield client
 
 

@@ -142,7 +142,7 @@ async def test_a_client_that_is_cut_off_is_no_longer_counted(autojump_clock: Moc
     assert board.event_clients == 0
 
 
-def test_a_body_is_made_once_and_only_when_asked_for() -> None:
+async def test_a_body_is_made_once_and_only_when_asked_for() -> None:
     made: list[str] = []
     board = board_with()
     posted = post(board, 1)

@@ -1,4 +1,4 @@
-"""One source's worker: one call at a time, never waited for past its deadline."""
+"""The calls of one source, and the crew that makes them."""
 
 from collections.abc import Callable
 
@@ -6,239 +6,266 @@ import pytest
 import structlog
 import trio
 from structlog.testing import capture_logs
-from trio.testing import MockClock
 
+from esnode.clock import monotonic_seconds
 from esnode.collectors.base import CollectFailed, CollectUnavailable
-from esnode.worker import Worker, every, run_in_thread, run_inline
+from esnode.worker import Call, Crew, InlineCrew, Terms, Worker
 from tests.fake_sources import Hang
 
-
-async def ask(worker: Worker, read: Callable[[], object], *, deadline: float = 2.0) -> None:
-    await worker.ask(
-        read, interval_seconds=5.0, deadline_seconds=deadline, stale_after_seconds=17.0
-    )
+TERMS = Terms(interval_seconds=5.0, deadline_seconds=2.0, stale_after_seconds=17.0)
 
 
-def raising(error: BaseException) -> Callable[[], object]:
+class Bench:
+    """One worker, and a clock that a test sets."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+        self.worker = Worker("filesystem", "/mnt", clock=lambda: self.now)
+
+    def ask(self, read: Callable[[], object], *, took: float = 0.0) -> None:
+        """A whole call, made on the spot."""
+        call = self.worker.begin(lambda: self._take(took, read), TERMS)
+        assert call is not None
+        call.run()
+        self.worker.harvest(self.now)
+
+    def _take(self, seconds: float, read: Callable[[], object]) -> object:
+        self.now += seconds
+        return read()
+
+
+@pytest.fixture
+def bench() -> Bench:
+    return Bench()
+
+
+def raising(error: Exception) -> Callable[[], object]:
     def read() -> object:
         raise error
 
     return read
 
 
-async def never(call: Callable[[], None], limiter: trio.CapacityLimiter) -> None:
-    """A runner whose calls do not come back by themselves."""
-    await trio.sleep_forever()
+def test_a_good_read_is_kept_with_the_time_at_which_it_began(bench: Bench) -> None:
+    bench.ask(lambda: "value", took=0.5)
+
+    sample, status = bench.worker.sample, bench.worker.status
+    assert sample is not None
+    assert (sample.value, sample.taken_at_seconds) == ("value", 100.0)
+    assert sample.stale_after_seconds == 17.0
+    assert (status.state, status.reason) == ("ok", "")
+    assert (status.last_success_at_seconds, status.duration_seconds) == (100.0, 0.5)
+    assert status.interval_seconds == 5.0
+    assert status.name == "filesystem:/mnt"
 
 
-async def test_a_good_read_is_kept_with_the_time_at_which_it_began(
-    autojump_clock: MockClock,
-) -> None:
-    worker = Worker("cpu", runner=run_inline)
-    await trio.sleep(3.0)
-    begun = trio.current_time()
+def test_a_failed_read_is_counted_and_the_last_value_stays(bench: Bench) -> None:
+    bench.ask(lambda: "value")
 
-    await ask(worker, lambda: "value")
+    bench.ask(raising(CollectFailed("input/output error")))
+    bench.ask(raising(CollectFailed("input/output error")))
 
-    assert worker.sample is not None
-    assert (worker.sample.value, worker.sample.taken_at_seconds) == ("value", begun)
-    assert worker.sample.stale_after_seconds == 17.0
-    assert (worker.status.state, worker.status.reason) == ("ok", "")
-    assert worker.status.last_success_at_seconds == begun
-    assert worker.status.duration_seconds == 0.0
-    assert worker.status.interval_seconds == 5.0
+    status = bench.worker.status
+    assert bench.worker.sample is not None
+    assert (status.state, status.reason) == ("failed", "input/output error")
+    assert (status.errors_total, status.last_success_at_seconds) == (2, 100.0)
 
 
-async def test_a_failed_read_is_counted_and_the_last_value_stays(
-    autojump_clock: MockClock,
-) -> None:
-    worker = Worker("cpu", runner=run_inline)
-    await ask(worker, lambda: "value")
+def test_a_subject_that_this_machine_lacks_is_no_error(bench: Bench) -> None:
+    bench.ask(raising(CollectUnavailable("no ipmitool")))
 
-    await ask(worker, raising(CollectFailed("no /proc/stat")))
-    await ask(worker, raising(CollectFailed("no /proc/stat")))
-
-    assert worker.sample is not None
-    assert (worker.status.state, worker.status.reason) == ("failed", "no /proc/stat")
-    assert worker.status.errors_total == 2
-    assert worker.status.last_success_at_seconds == 0.0
+    status = bench.worker.status
+    assert (status.state, status.reason) == ("unavailable", "no ipmitool")
+    assert (status.errors_total, bench.worker.sample) == (0, None)
 
 
-async def test_a_subject_that_this_machine_lacks_is_no_error(autojump_clock: MockClock) -> None:
-    worker = Worker("ipmi", runner=run_inline)
+def test_a_subject_that_was_there_and_is_gone_is_a_failure(bench: Bench) -> None:
+    bench.ask(lambda: "value")
 
-    await ask(worker, raising(CollectUnavailable("no ipmitool")))
+    bench.ask(raising(CollectUnavailable("driver unloaded")))
 
-    assert (worker.status.state, worker.status.reason) == ("unavailable", "no ipmitool")
-    assert worker.status.errors_total == 0
-    assert worker.sample is None
+    assert (bench.worker.status.state, bench.worker.status.errors_total) == ("failed", 1)
 
 
-async def test_a_subject_that_was_there_and_is_gone_is_a_failure(
-    autojump_clock: MockClock,
-) -> None:
-    worker = Worker("gpu", runner=run_inline)
-    await ask(worker, lambda: "value")
-
-    await ask(worker, raising(CollectUnavailable("driver unloaded")))
-
-    assert (worker.status.state, worker.status.errors_total) == ("failed", 1)
-
-
-async def test_a_bug_in_a_collector_is_a_failure_with_its_trace_logged_once(
-    autojump_clock: MockClock,
-) -> None:
-    worker = Worker("cpu", runner=run_inline)
+def test_a_bug_in_a_collector_is_a_failure_with_its_trace_logged_once(bench: Bench) -> None:
     structlog.reset_defaults()
 
     with capture_logs() as lines:
-        await ask(worker, raising(ZeroDivisionError("division by zero")))
-        await ask(worker, raising(ZeroDivisionError("division by zero")))
+        bench.ask(raising(ZeroDivisionError("division by zero")))
+        bench.ask(raising(ZeroDivisionError("division by zero")))
 
-    assert worker.status.state == "failed"
-    assert worker.status.reason == "bug in the collector: ZeroDivisionError: division by zero"
-    assert worker.status.errors_total == 2
+    status = bench.worker.status
+    assert status.state == "failed"
+    assert status.reason == "bug in the collector: ZeroDivisionError: division by zero"
+    assert status.errors_total == 2
     assert [line["event"] for line in lines] == ["collector_bug"]
 
 
-async def test_recovery_clears_the_reason(autojump_clock: MockClock) -> None:
-    worker = Worker("cpu", runner=run_inline)
-    await ask(worker, raising(CollectFailed("broken")))
+def test_recovery_clears_the_reason(bench: Bench) -> None:
+    bench.ask(raising(CollectFailed("broken")))
 
-    await ask(worker, lambda: "value")
+    bench.ask(lambda: "value")
 
-    assert (worker.status.state, worker.status.reason) == ("ok", "")
-    assert worker.status.errors_total == 1
+    status = bench.worker.status
+    assert (status.state, status.reason, status.errors_total) == ("ok", "", 1)
 
 
-async def test_a_call_that_passes_its_deadline_is_stalled_and_counted_once(
-    autojump_clock: MockClock,
+def begun(bench: Bench) -> Call:
+    """A call that its thread has begun and that does not come back."""
+    call = bench.worker.begin(lambda: "late", TERMS)
+    assert call is not None
+    call.begun_at_seconds = bench.now
+    return call
+
+
+def test_a_call_that_passes_its_deadline_is_stalled_and_counted_once(bench: Bench) -> None:
+    begun(bench)
+    states = []
+    for seconds in (1.9, 0.1, 5.0, 3600.0):
+        bench.now += seconds
+        assert bench.worker.begin(lambda: "second", TERMS) is None
+        states.append(bench.worker.status.state)
+
+    status = bench.worker.status
+    assert states == ["pending", "stalled", "stalled", "stalled"]
+    assert status.reason == "no answer within 2 s; waiting for it to come back"
+    assert (status.stalls_total, status.stalled_since_seconds) == (1, 100.0)
+    assert bench.worker.is_waiting
+
+
+def test_what_comes_home_late_is_kept_with_its_true_age(bench: Bench) -> None:
+    call = begun(bench)
+    bench.now += 60.0
+    bench.worker.harvest(bench.now)
+
+    call.value, call.ended_at_seconds, call.is_done = "late", bench.now, True
+    bench.worker.harvest(bench.now)
+
+    sample, status = bench.worker.sample, bench.worker.status
+    assert sample is not None
+    assert (sample.value, sample.taken_at_seconds) == ("late", 100.0)
+    assert sample.fresh(bench.now) is None
+    assert (status.state, status.stalled_since_seconds) == ("ok", None)
+    assert (status.stalls_total, status.duration_seconds) == (1, 60.0)
+
+
+def test_a_second_call_that_hangs_is_a_second_stall(bench: Bench) -> None:
+    for _ in range(2):
+        call = begun(bench)
+        bench.now += 3.0
+        bench.worker.harvest(bench.now)
+        call.ended_at_seconds, call.is_done = bench.now, True
+        bench.worker.harvest(bench.now)
+
+    assert bench.worker.status.stalls_total == 2
+
+
+def test_an_error_that_comes_home_late_is_counted(bench: Bench) -> None:
+    call = begun(bench)
+    bench.now += 3.0
+    bench.worker.harvest(bench.now)
+
+    call.error, call.ended_at_seconds, call.is_done = CollectFailed("no"), bench.now, True
+    bench.worker.harvest(bench.now)
+
+    assert (bench.worker.status.state, bench.worker.status.errors_total) == ("failed", 1)
+
+
+def test_a_call_that_was_never_begun_is_no_stall_and_makes_room_when_dropped(
+    bench: Bench,
 ) -> None:
-    worker = Worker("filesystem", "/mnt", runner=never)
-    await trio.sleep(1.1)
-    begun = trio.current_time()
+    call = bench.worker.begin(lambda: "value", TERMS)
+    assert call is not None
+    bench.now += 60.0
+    bench.worker.harvest(bench.now)
+    waiting = bench.worker.is_waiting
 
-    for _ in range(4):
-        await ask(worker, lambda: "value")
-        await trio.sleep(5.0)
+    call.is_dropped = True
 
-    assert worker.status.state == "stalled"
-    assert worker.status.reason == "no answer within 2 s; waiting for it to come back"
-    assert worker.status.stalls_total == 1
-    assert worker.status.stalled_since_seconds == begun
-    assert worker.is_waiting
-    assert worker.sample is None
+    assert (waiting, bench.worker.is_waiting) == (True, False)
+    assert bench.worker.status.state == "pending"
+    assert bench.worker.begin(lambda: "value", TERMS) is not None
 
 
-async def test_a_call_left_behind_before_its_deadline_is_noticed_when_it_is_late(
-    autojump_clock: MockClock,
-) -> None:
-    worker = Worker("filesystem", "/mnt", runner=never)
-    with trio.move_on_after(0.5):  # the configuration changes
-        await ask(worker, lambda: "value")
-    assert worker.status.state == "pending"
-
-    await ask(worker, lambda: "value")
-    soon = worker.status.state
-    await trio.sleep(2.0)
-    await ask(worker, lambda: "value")
-
-    assert (soon, worker.status.state) == ("pending", "stalled")
-    assert (worker.status.stalls_total, worker.status.stalled_since_seconds) == (1, 0.0)
-
-
-async def test_no_second_call_is_made_while_one_hangs_in_its_thread() -> None:
-    worker = Worker("filesystem", "/mnt", runner=run_in_thread)
-    with Hang() as hang:
-        for _ in range(3):
-            await ask(worker, hang, deadline=0.05)
-
-        assert hang.calls == 1
-        assert worker.status.stalls_total == 1
-
-
-async def test_what_comes_home_late_is_kept_with_its_true_age() -> None:
-    worker = Worker("filesystem", "/mnt", runner=run_in_thread)
-    begun = trio.current_time()
-    with Hang("late") as hang:
-        await ask(worker, hang, deadline=0.05)
-        hang.release()
-        await until(lambda: not worker.is_waiting)
-        with Hang() as next_hang:
-            await ask(worker, next_hang, deadline=0.05)
-
-    assert worker.sample is not None
-    assert worker.sample.value == "late"
-    assert begun <= worker.sample.taken_at_seconds < begun + 0.05
-    assert worker.status.last_success_at_seconds == worker.sample.taken_at_seconds
-    assert (worker.status.state, worker.status.stalls_total) == ("stalled", 2)
-    assert worker.status.duration_seconds is None
-
-
-async def test_a_source_that_came_back_is_asked_again() -> None:
-    worker = Worker("filesystem", "/mnt", runner=run_in_thread)
-    with Hang() as hang:
-        await ask(worker, hang, deadline=0.05)
-        hang.release()
-        await until(lambda: not worker.is_waiting)
-
-    await ask(worker, lambda: "prompt")
-
-    assert worker.sample is not None
-    assert worker.sample.value == "prompt"
-    assert (worker.status.state, worker.status.stalled_since_seconds) == ("ok", None)
-    assert worker.status.stalls_total == 1
-
-
-async def test_an_error_that_comes_home_late_is_counted() -> None:
-    worker = Worker("filesystem", "/mnt", runner=run_in_thread)
-    gate = Hang()
-
-    def read() -> object:
-        gate()
-        raise CollectFailed("input/output error")
-
-    await ask(worker, read, deadline=0.05)
-    gate.release()
-    await until(lambda: not worker.is_waiting)
-    await ask(worker, raising(CollectFailed("again")), deadline=0.05)
-
-    assert worker.status.errors_total == 2
-    assert worker.status.stalled_since_seconds is None
+def calls_of(*reads: Callable[[], object]) -> list[Call]:
+    return [Call(read, monotonic_seconds) for read in reads]
 
 
 async def until(is_so: Callable[[], bool]) -> None:
     with trio.fail_after(10):
-        while not is_so():  # noqa: ASYNC110  # nothing to wait on: a thread sets it
-            await trio.sleep(0.005)
+        while not is_so():  # noqa: ASYNC110  # nothing to wait on: threads change it
+            await trio.sleep(0.002)
 
 
-@pytest.mark.parametrize("interval", [0.1, 0.3, 1.0, 5.0])
-@pytest.mark.parametrize("phase", [0.0, 0.004, 0.028, 0.1])
-async def test_turns_are_at_fixed_times_and_each_comes_once(
-    autojump_clock: MockClock, interval: float, phase: float
-) -> None:
-    await trio.sleep(1234.567)
-    start = trio.current_time()
-    turns: list[float] = []
+async def test_a_round_is_made_in_its_order() -> None:
+    order: list[int] = []
+    calls = calls_of(*(lambda n=n: order.append(n) for n in range(20)))
 
-    async def act() -> None:
-        turns.append(trio.current_time() - start)
+    await Crew().run(calls)
 
-    with trio.move_on_after(phase + interval * 20.5):
-        await every(interval, act, phase_seconds=phase)
-
-    assert turns == pytest.approx([phase + interval * turn for turn in range(21)])
+    assert order == list(range(20))
+    assert all(call.is_done for call in calls)
 
 
-async def test_a_turn_that_was_missed_is_left_out(autojump_clock: MockClock) -> None:
-    turns: list[float] = []
+async def test_an_empty_round_is_over_at_once() -> None:
+    with trio.fail_after(1):
+        await Crew().run([])
 
-    async def act() -> None:
-        turns.append(trio.current_time())
-        await trio.sleep(2.5 if len(turns) == 1 else 0)
 
-    with trio.move_on_after(5.5):
-        await every(1.0, act)
+async def test_a_call_that_hangs_keeps_its_thread_and_the_round_goes_on() -> None:
+    with Hang() as first, Hang() as second:
+        calls = calls_of(lambda: "a", first, lambda: "b", second, lambda: "c")
 
-    assert turns == pytest.approx([0.0, 3.0, 4.0, 5.0])
+        with trio.fail_after(5):
+            await Crew(patience_seconds=0.01).run(calls)
+
+        assert [call.is_done for call in calls] == [True, False, True, False, True]
+        assert [call.begun_at_seconds is not None for call in calls] == [True] * 5
+        second.release()
+        await until(lambda: calls[3].is_done)
+        assert calls[3].value == "late"
+        assert not calls[1].is_done
+
+
+async def test_a_call_that_raises_does_not_end_the_round() -> None:
+    calls = calls_of(raising(CollectFailed("no")), lambda: "value")
+
+    await Crew().run(calls)
+
+    assert [str(call.error) for call in calls] == ["no", "None"]
+
+
+async def test_calls_that_were_not_begun_are_dropped_when_the_round_is_cancelled() -> None:
+    with Hang() as hang:
+        calls = calls_of(hang, lambda: "value")
+
+        with trio.move_on_after(0.02):
+            await Crew(patience_seconds=5.0).run(calls)
+
+        assert [call.is_dropped for call in calls] == [False, True]
+    await until(lambda: calls[0].is_done)
+    assert not calls[1].is_done
+
+
+async def test_a_slow_call_has_a_thread_of_its_own_from_the_start() -> None:
+    with Hang() as hang:
+        (slow,) = calls_of(hang)
+        crew = Crew()
+        crew.start(slow)
+        (quick,) = calls_of(lambda: "value")
+
+        await crew.run([quick])
+
+        assert (quick.is_done, slow.is_done) == (True, False)
+    await until(lambda: slow.is_done)
+
+
+async def test_an_inline_crew_makes_its_calls_on_the_spot() -> None:
+    order: list[str] = []
+    slow, quick = calls_of(lambda: order.append("slow"), lambda: order.append("quick"))
+    crew = InlineCrew()
+
+    crew.start(slow)
+    await crew.run([quick])
+
+    assert order == ["slow", "quick"]
