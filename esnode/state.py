@@ -87,8 +87,23 @@ def announced_address(path: Path) -> str | None:
     try:
         document = json.loads((path / ADDRESS_NAME).read_text())
         address = str(document["addresses"][0])
-        with contextlib.suppress(PermissionError):  # it runs, as another user
-            os.kill(int(document["pid"]), 0)
+        if not _is_held(path / LOCK_NAME):
+            return None  # killed before it could take its word back
     except (OSError, ValueError, KeyError, IndexError, TypeError, OverflowError):
         return None
     return address.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
+
+
+def _is_held(lock: Path) -> bool:
+    """Whether a process has the lock. Its pid would not do: another may have it by now."""
+    try:
+        handle = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except PermissionError:
+        return True  # an agent of another user, as far as we may see
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(handle)
+    return False

@@ -1,9 +1,9 @@
 """Which meter speaks for the node, and the joules that follow.
 
-The order of trust: the baseboard controller's DCMI reading (the whole chassis, at the supply), the
-sum of its power supplies' input sensors, an ACPI power meter of the whole machine under hwmon, a
-simulated machine's own meter, and last a model that is marked as an estimate. Sources are never
-mixed and never averaged: users found 10 W between DCMI and sensors and wanted to know which
+The order of trust: a simulated machine's own meter where there is one (the real meters measure
+another machine), the baseboard controller's DCMI reading (the whole chassis, at the supply), the
+sum of its power supplies' input sensors, an ACPI power meter of the whole machine under hwmon, and
+last a model that is marked as an estimate. Sources are never mixed and never averaged: users found 10 W between DCMI and sensors and wanted to know which
 (prometheus-community/ipmi_exporter#242).
 """
 
@@ -131,6 +131,14 @@ def _gap(reading: Reading) -> float:
 
 def choose_node_power(reading: Reading, *, now: float) -> NodePower | None:
     """The best meter that answered recently; ``None`` when the machine has none."""
+    chassis = reading.chassis.fresh(now) if reading.chassis else None
+    if chassis is not None and reading.chassis is not None:
+        return NodePower(
+            power_watts=chassis.power_watts,
+            source="simulated",
+            is_estimated=False,
+            age_seconds=now - reading.chassis.taken_at_seconds,
+        )
     ipmi = reading.ipmi.fresh(now) if reading.ipmi else None
     if ipmi is not None and reading.ipmi is not None:
         age = now - reading.ipmi.taken_at_seconds
@@ -156,14 +164,6 @@ def choose_node_power(reading: Reading, *, now: float) -> NodePower | None:
                 is_estimated=False,
                 age_seconds=now - reading.power.taken_at_seconds,
             )
-    chassis = reading.chassis.fresh(now) if reading.chassis else None
-    if chassis is not None and reading.chassis is not None:
-        return NodePower(
-            power_watts=chassis.power_watts,
-            source="simulated",
-            is_estimated=False,
-            age_seconds=now - reading.chassis.taken_at_seconds,
-        )
     return None
 
 

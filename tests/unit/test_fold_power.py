@@ -56,6 +56,14 @@ CHASSIS = ChassisPowerReading(power_watts=8000.0)
                 power=sample(METER, 99.0),
                 chassis=sample(CHASSIS, 99.0),
             ),
+            (8000.0, "simulated", 1.0),
+            id="a-simulated-machine-is-not-the-one-it-runs-on",
+        ),
+        pytest.param(
+            Reading(
+                ipmi=sample(IpmiReading(dcmi=dcmi(600.0), power_sensors=SUPPLIES), 90.0),
+                power=sample(METER, 99.0),
+            ),
             (600.0, "dcmi", 10.0),
             id="dcmi-before-all",
         ),

@@ -63,6 +63,17 @@ def test_a_running_agent_is_found_by_its_folder(tmp_path: Path, listening: str, 
     assert announced_address(tmp_path) is None
 
 
+def test_the_word_of_a_killed_agent_is_not_believed_even_when_its_pid_lives_again(
+    tmp_path: Path,
+) -> None:
+    StateFolder(tmp_path).close()
+    (tmp_path / "agent.json").write_text(
+        json.dumps({"pid": os.getpid(), "addresses": ["http://127.0.0.1:9100"]})
+    )
+
+    assert announced_address(tmp_path) is None
+
+
 @pytest.mark.parametrize(
     "document",
     [
