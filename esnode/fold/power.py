@@ -3,8 +3,8 @@
 The order of trust: a simulated machine's own meter where there is one (the real meters measure
 another machine), the baseboard controller's DCMI reading (the whole chassis, at the supply), the
 sum of its power supplies' input sensors, an ACPI power meter of the whole machine under hwmon, and
-last a model that is marked as an estimate. Sources are never mixed and never averaged: users found 10 W between DCMI and sensors and wanted to know which
-(prometheus-community/ipmi_exporter#242).
+last a model that is marked as an estimate. Sources are never mixed and never averaged: users found
+10 W between DCMI and sensors and wanted to know which (prometheus-community/ipmi_exporter#242).
 """
 
 import re
