@@ -30,6 +30,8 @@ class Purpose(Enum):
 
     OPERATOR_RECORD = b"esnode operator-record 1\x00"
     ADMISSION = b"esnode admission 1\x00"
+    DATAGRAM = b"esnode datagram 1\x00"
+    STATEMENT = b"esnode statement 1\x00"
 
     def wrap(self, payload: bytes) -> bytes:
         """What is really signed."""

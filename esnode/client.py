@@ -1,6 +1,7 @@
 """The client of an agent's HTTP interface, used by the command line."""
 
 import json
+import ssl
 from typing import Any
 
 import httpx
@@ -26,7 +27,11 @@ def fetch(base_url: str, path: str, **headers: str) -> httpx.Response:
     try:
         # An agent is asked directly: a proxy of the environment is for the world outside.
         response = httpx.get(
-            base_url + path, headers=headers, timeout=TIMEOUT_SECONDS, trust_env=False
+            base_url + path,
+            headers=headers,
+            timeout=TIMEOUT_SECONDS,
+            trust_env=False,
+            verify=_authorities() if base_url.startswith("https:") else True,
         )
     except httpx.TimeoutException:
         raise AgentUnreachable(
@@ -46,6 +51,14 @@ def fetch(base_url: str, path: str, **headers: str) -> httpx.Response:
         said = f": {text[0][:200]}" if text else ""
         raise AgentRefused(f"{base_url}{path} answered {response.status_code}{said}")
     return response
+
+
+def _authorities() -> ssl.SSLContext:
+    """Whom this machine trusts: its own store, or `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+
+    httpx would look at neither when it is told to leave the environment's proxies alone.
+    """
+    return ssl.create_default_context()
 
 
 def fetch_status(base_url: str) -> dict[str, Any]:

@@ -199,7 +199,8 @@ def judge_node(
         name, rack = parse_node_domain(certificate.alternative_names[0].value)
     except Malformed as error:
         return _refused(Rule.NAME, str(error), certificate)
-    if refused := _check_node(certificate, terms, rights, name=name, rack=rack):
+    # That the rack is one of the issuer's is the name constraint, which `path` has judged.
+    if refused := _check_node(certificate, terms, rights, name):
         return refused
     public_key = certificate.public_key or b""
     return NodeIdentity(
@@ -216,18 +217,10 @@ def judge_node(
 
 
 def _check_node(
-    certificate: CertificateFacts,
-    terms: Terms,
-    rights: IssuingRights,
-    *,
-    name: NodeName,
-    rack: RackId,
+    certificate: CertificateFacts, terms: Terms, rights: IssuingRights, name: NodeName
 ) -> Refused | None:
     if certificate.common_name != name:
         return _refused(Rule.NAME, f"its names differ: {name!r} is the other", certificate)
-    if rack not in rights.racks:
-        allowed = ", ".join(rights.racks)
-        return _refused(Rule.RACK, f"is of rack {rack}; its issuer is for {allowed}", certificate)
     if not name.startswith(rights.terms.name_prefix):
         line = f"its name does not begin with {rights.terms.name_prefix!r}"
         return _refused(Rule.NAME_PREFIX, line, certificate)

@@ -135,8 +135,6 @@ class _Weighing:
     def flag_stranded(self, admission: SignedAdmission) -> None:
         """An admission by somebody who was never let in."""
         record = admission.record
-        if (record.node_id, record.invite_serial) in self._standing:
-            return
         if record.admitted_by == record.node_id:
             line = f"{record.name} admitted itself, which its invite does not allow"
             refused = Refused(rule=Rule.SELF_ADMISSION, line=line)

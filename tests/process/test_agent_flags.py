@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
     [
         pytest.param(
             ["--scrape-interval=5"],
-            "esnode: --scrape-interval: '5' is not a duration; write e.g. 5s, 250ms, 2m, 1h",
+            "esnode: --scrape-interval: '5' has no unit; write e.g. 5s, 250ms, 2m, 1h",
             id="a duration without a unit",
         ),
         pytest.param(

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.identity.certificates import DIGITAL_SIGNATURE, KEY_CERT_SIGN
+from cluster.identity.certificates import DIGITAL_SIGNATURE, KEY_CERT_SIGN, GeneralName, Window
 from cluster.identity.chains import (
     NodeIdentity,
     judge_authority,
@@ -81,6 +81,72 @@ def test_a_node_is_what_its_certificate_says() -> None:
     assert identity.cluster_id == ClusterId.of_public_key(lab.keys.signer.public_key)
     assert identity.rights.terms.uses == 3
     assert identity.rights.window.holds(identity.window)
+
+
+OTHER_FORM = GeneralName(form="uri", value="")
+
+
+@pytest.mark.parametrize(
+    ("changed", "change", "rule"),
+    [
+        pytest.param("node", {"version": 1}, Rule.VERSION, id="an-old-version"),
+        pytest.param("invite", {"version": 1}, Rule.VERSION, id="an-old-invite"),
+        pytest.param("node", {"serial": 0}, Rule.PROFILE, id="serial-zero"),
+        pytest.param("node", {"serial": -7}, Rule.PROFILE, id="serial-below-zero"),
+        pytest.param("node", {"is_ca": None}, Rule.PROFILE, id="no-basic-constraints"),
+        pytest.param("node", {"key_usages": None}, Rule.PROFILE, id="any-usage"),
+        pytest.param("node", {"path_length": 0}, Rule.PROFILE, id="a-path-length"),
+        pytest.param("node", {"permitted_names": ()}, Rule.PROFILE, id="constraints"),
+        pytest.param("node", {"excluded_names": ()}, Rule.PROFILE, id="exclusions"),
+        pytest.param("node", {"subject_key_id": b"x" * 16}, Rule.PROFILE, id="a-false-key-id"),
+        pytest.param("node", {"subject_key_id": None}, Rule.PROFILE, id="no-key-id"),
+        pytest.param("node", {"authority_key_id": None}, Rule.PROFILE, id="no-issuer-s-key-id"),
+        pytest.param("node", {"alternative_names": (OTHER_FORM,)}, Rule.PROFILE, id="a-uri"),
+        pytest.param(
+            "node",
+            {"window": Window(begin_unix_seconds=NOW + 1, end_unix_seconds=NOW)},
+            Rule.LIFETIME,
+            id="an-end-before-its-beginning",
+        ),
+        pytest.param(
+            "invite", {"key_usages": ("crl_sign", KEY_CERT_SIGN)}, Rule.PROFILE, id="more-usages"
+        ),
+        pytest.param("invite", {"extended_key_usages": ()}, Rule.PROFILE, id="extended-usages"),
+        pytest.param("invite", {"key_usages": None}, Rule.PROFILE, id="an-invite-for-any-usage"),
+        pytest.param("invite", {"path_length": None}, Rule.PROFILE, id="an-invite-of-any-depth"),
+    ],
+)
+def test_a_certificate_that_says_one_thing_more_or_less_is_refused(
+    changed: str, change: dict[str, object], rule: Rule
+) -> None:
+    # What is changed are the facts, so that every signature still holds.
+    (leaf, invite), root = planned()
+    authority = judge_authority(root, VERIFIER)
+    assert not isinstance(authority, Refused)
+    chain = (
+        (replace(leaf, **change), invite)
+        if changed == "node"
+        else (leaf, replace(invite, **change))
+    )
+
+    judged = judge_node(chain, authority, VERIFIER)
+
+    assert isinstance(judged, Refused)
+    assert judged.rule is rule
+
+
+def test_an_authority_must_name_its_own_key_as_its_issuer_s() -> None:
+    judged = judge_authority(replace(Lab().root, authority_key_id=None), VERIFIER)
+
+    assert isinstance(judged, Refused)
+    assert judged.rule is Rule.PROFILE
+
+
+def test_an_invite_of_another_cluster_is_refused() -> None:
+    judged = judge_issuer(Lab(seed=2).invite().certificate, Lab().keys.authority, VERIFIER)
+
+    assert isinstance(judged, Refused)
+    assert judged.rule is Rule.FOREIGN_AUTHORITY
 
 
 @pytest.mark.parametrize(

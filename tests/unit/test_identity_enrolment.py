@@ -144,6 +144,7 @@ def test_a_delegated_issuer_s_key_makes_no_invite() -> None:
         pytest.param({"may_found": True}, id="many-founders"),
         pytest.param({"ttl_seconds": 0}, id="no-time"),
         pytest.param({"lifetime_days": -1}, id="no-life"),
+        pytest.param({"name_prefix": "NOT A PREFIX"}, id="a-prefix-that-was-not-parsed"),
     ],
 )
 def test_an_invite_that_makes_no_sense_is_a_bug_of_ours(wish: dict[str, object]) -> None:

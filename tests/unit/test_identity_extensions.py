@@ -69,6 +69,7 @@ def test_what_is_at_its_default_is_not_written() -> None:
             "a certificate for something that this version does not know",
             id="unknown-kind",
         ),
+        pytest.param({"1": ""}, "extension .1 is an element that is cut short", id="nothing"),
         pytest.param({"1": "0c0377"}, "extension .1 is an element that is cut short", id="torn"),
         pytest.param({"1": "0403616263"}, "extension .1 is not a text", id="no-text"),
         pytest.param({"1": "0c01ff"}, "extension .1 is a text that is not UTF-8", id="no-utf-8"),

@@ -1,7 +1,14 @@
 """Invite tokens: printed, mailed, mangled, and read again."""
 
+import base64
+import hashlib
+import string
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
+from cluster.codec import encode_document
 from cluster.enrolment import InviteWish, issue_invite, open_invite
 from cluster.errors import Malformed, PeerFault
 from cluster.identity.tokens import InviteToken, parse_seed, parse_token, print_token
@@ -99,6 +106,36 @@ def test_a_token_that_did_not_arrive_whole_is_said_in_one_line(text: str, line: 
         parse_token(text)
 
     assert str(caught.value) == line
+
+
+@pytest.mark.parametrize("seed", ["a:1", "ab:1", "abc:1"])
+def test_the_last_character_counts_even_where_no_byte_needs_all_of_it(seed: str) -> None:
+    text = print_token(replace(new_token(), seeds=(seed,)))
+    others = set(string.ascii_letters + string.digits + "-_") - {text[-1]}
+
+    for other in sorted(others):
+        with pytest.raises(Malformed):
+            parse_token(text[:-1] + other)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        pytest.param((2, "invite", b"a", b"i", b"s" * 32, ()), id="another-format"),
+        pytest.param((1, "other", b"a", b"i", b"s" * 32, ()), id="another-kind"),
+        pytest.param((1, "invite", b"a", b"i", b"s" * 31, ()), id="a-short-key"),
+        pytest.param((1, "invite", b"a", b"i", b"s" * 32, (7,)), id="a-number-for-a-seed"),
+        pytest.param((1, "invite", b"a", b"i", b"s" * 32, ("a:1",) * 17), id="too-many-seeds"),
+        pytest.param((1, "invite", b"a", b"i"), id="too-little"),
+    ],
+)
+def test_a_token_that_holds_something_else_is_refused(document: tuple[Any, ...]) -> None:
+    data = encode_document(document)
+    head = len(data).to_bytes(2, "big") + hashlib.sha256(data).digest()[:8]
+    text = "esnode-invite-1." + base64.urlsafe_b64encode(head + data).decode().rstrip("=")
+
+    with pytest.raises(Malformed, match="the invite token holds"):
+        parse_token(text)
 
 
 def test_a_token_with_another_key_than_its_invite_s_is_refused() -> None:
