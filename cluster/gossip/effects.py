@@ -103,7 +103,7 @@ class Equivocated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Paused:
-    """This node was not running for so long; it accuses nobody until it is up to date."""
+    """We were not running for so long; this node accuses nobody until it is up to date."""
 
     pause_seconds: float
 

@@ -80,7 +80,7 @@ class News:
             item = items[key]
             size = len(item.encoded) + _SLACK_BYTES
             if used + size > room:
-                break
+                continue
             used += size
             taken[urgency] += 1
             chosen.append(item.encoded)

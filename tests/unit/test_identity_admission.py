@@ -24,9 +24,9 @@ from cluster.identity.standing import Revocations
 from cluster.ids import ClusterId, NodeId
 from cluster.keyring import Ed25519Verifier
 from tests.identities import DAY, NOW, POWER, R01, R02
+from tests.identity_admissions import FOUNDED, FOUNDER, FOUNDING, LAB, admit, invites
 
 VERIFIER = Ed25519Verifier()
-from tests.identity_admissions import FOUNDED, FOUNDER, FOUNDING, LAB, admit, invites
 
 
 def test_an_admission_is_read_back_from_its_bytes() -> None:
