@@ -10,7 +10,16 @@ import click
 from esnode.cli.context import EXIT_USAGE, config_or_exit, fail
 from esnode.cli.text import table
 from esnode.config.keys import KEYS
-from esnode.config.load import FILE_NAME, SYSTEM_FILE, ConfigError, LoadedConfig, find_file
+from esnode.config.load import (
+    FILE_NAME,
+    SYSTEM_FILE,
+    ConfigError,
+    LoadedConfig,
+    find_file,
+    simulated_hardware_file,
+    state_directory,
+)
+from esnode.config.schema import Key
 from esnode.config.values import MASK, Address, without_credentials
 
 SETS = {
@@ -75,7 +84,7 @@ def _entries(loaded: LoadedConfig, *, show_all: bool) -> list[dict[str, Any]]:
         origin = loaded.origins[key.name]
         if key.is_dormant and origin.source == "default" and not show_all:
             continue
-        value = getattr(loaded.config, key.attribute)
+        value = _in_force(loaded, key)
         entries.append(
             {
                 "key": key.name,
@@ -86,6 +95,17 @@ def _entries(loaded: LoadedConfig, *, show_all: bool) -> list[dict[str, Any]]:
             }
         )
     return entries
+
+
+def _in_force(loaded: LoadedConfig, key: Key) -> object:
+    """The value that is used; for places that are worked out when not set, the place."""
+    match key.name:
+        case "state_dir":
+            return str(state_directory(loaded.config, os.environ))
+        case "simulated_hardware_path" if loaded.config.hardware != "auto":
+            return str(simulated_hardware_file(loaded.config, os.environ))
+        case _:
+            return getattr(loaded.config, key.attribute)
 
 
 def _plain(name: str, value: object) -> object:

@@ -50,6 +50,18 @@ def test_each_value_is_shown_with_where_it_comes_from(tmp_path: Path) -> None:
     }
 
 
+def test_a_place_that_is_worked_out_is_shown_as_the_place(tmp_path: Path) -> None:
+    words = ("--state-dir", str(tmp_path / "state"), "--hardware", "simulated:l40sx2")
+
+    values, real = shown(*words), shown(*words[:2])
+
+    assert values["simulated_hardware_path"]["value"] == str(
+        tmp_path / "state" / "simulated-hardware.json"
+    )
+    assert real["simulated_hardware_path"]["value"] is None
+    assert str(shown()["state_dir"]["value"]).endswith("esnode")
+
+
 def test_keys_without_effect_are_shown_when_they_are_set_or_asked_for(tmp_path: Path) -> None:
     write(tmp_path, "enable_ebpf = true\n")
 
