@@ -19,8 +19,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from cluster.gossip.effects import Head, Status
-from cluster.gossip.messages import NEVER, Address, MemberRecord, Version
+from cluster.gossip.effects import Head, MemberChanged, Status
+from cluster.gossip.messages import NEVER, Address, MemberRecord, Statement, Version
 from cluster.gossip.settings import GossipSettings
 from cluster.gossip.suspicion import Suspicion
 from cluster.ids import NodeId, NodeName, RackId
@@ -105,6 +105,8 @@ class Member:
     heard_seconds: float | None = None
     """When it last answered this node itself, or a new state of it came."""
     suspicion: Suspicion | None = None
+    claims: dict[NodeId, Statement] = field(default_factory=dict, repr=False)
+    """What its accusers signed, to be shown to it."""
     state_body: bytes | None = field(default=None, repr=False)
     state_seconds: float | None = None
     state_version: Version = NEVER
@@ -169,9 +171,13 @@ class Members:
         self._members[member.node_id] = member
         self._is_stale = True
 
-    def touch(self) -> None:
-        """The state of somebody has changed."""
+    def change(self, member: Member, after: Status, reason: str, now: float) -> MemberChanged:
+        """A member is something else from now on; the effect that says so."""
+        before = member.status
+        member.status = after
+        member.changed_seconds = now
         self._is_stale = True
+        return MemberChanged(node_id=member.node_id, before=before, after=after, reason=reason)
 
     @property
     def here(self) -> list[Member]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from cluster.gossip.effects import Effect, Rejected, Send
 from cluster.gossip.envelope import PAYLOAD_BYTES_MAX, Reason
+from cluster.gossip.members import Members
 from cluster.gossip.messages import Address, Kind, Message, OperatorNews, Statement
 from cluster.gossip.own import Own
 from cluster.gossip.rumors import News, Urgency, copies
@@ -23,13 +24,12 @@ _MESSAGES_MAX = 255
 class Outbox:
     """Collects effects until a public verb hands them over."""
 
-    def __init__(self, own: Own, settings: GossipSettings) -> None:
+    def __init__(self, own: Own, settings: GossipSettings, members: Members) -> None:
         self._own = own
+        self._members = members
         self._settings = settings
         self._effects: list[Effect] = []
         self.news = News()
-        self.known_count = 0
-        """How many members there are; set by whoever counts them."""
         self.is_urgent = False
         """News that should not wait for the next round."""
 
@@ -81,7 +81,10 @@ class Outbox:
 
     def spread(self, statement: Statement, urgency: Urgency, subject: NodeId | None = None) -> None:
         """Repeat a statement to the cluster."""
-        key = news_key(statement.kind, statement.signer, subject)
+        self.spread_as(news_key(statement.kind, statement.signer, subject), statement, urgency)
+
+    def spread_as(self, key: tuple[object, ...], statement: Statement, urgency: Urgency) -> None:
+        """The same, in the place of whatever has this key."""
         self.news.add(key, encode_message(statement), urgency, self._copies_count)
         self.is_urgent = self.is_urgent or urgency is Urgency.CLAIM
 
@@ -93,7 +96,7 @@ class Outbox:
 
     @property
     def _copies_count(self) -> int:
-        size = max(self.known_count, self._settings.expected_members_count)
+        size = max(len(self._members.here), self._settings.expected_members_count)
         return copies(size, self._settings.transmissions_multiplier)
 
 

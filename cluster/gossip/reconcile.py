@@ -24,8 +24,8 @@ from cluster.gossip.wire import BUCKETS
 from cluster.ids import KEY_ID_BYTES, NodeId
 
 _DATAGRAMS_MAX = 16
-_ENTRIES_MAX = 28
-"""Of at most 45 bytes each, in one datagram."""
+_ENTRIES_MAX = 25
+"""Of at most 46 bytes each, in one datagram."""
 _PAGES_MAX = 16
 _FIRST = bytes(KEY_ID_BYTES)
 _LAST = b"\xff" * KEY_ID_BYTES

@@ -106,7 +106,7 @@ def test_the_table_has_a_line_for_each_value() -> None:
     lines = run("config", "show").output.splitlines()
 
     assert lines[0].split() == ["KEY", "VALUE", "FROM"]
-    assert any(line.split() == ["state_dir", "-", "default"] for line in lines)
+    assert any(line.split() == ["gpu_visible_devices", "-", "default"] for line in lines)
     assert any(line.split() == ["enable_cpu", "true", "default"] for line in lines)
 
 
