@@ -74,7 +74,7 @@ class Agent:
         power = self._power.fold(
             reading,
             cpu_utilization_ratio=cpu_usage.utilization_ratio,
-            gpu_watts=total_draw_watts(gpus),
+            gpu_watts=total_draw_watts(reading, gpus, now=now),
             price=settings.price,
             envelope_watts=settings.envelope_watts,
             now=now,

@@ -73,6 +73,8 @@ class _Source:
         self.planned = planned
         self.read = read
         self.due_at_seconds = due_at_seconds
+        self.is_carried_over = False
+        """A target of the plan before, read as that plan read it until it is listed anew."""
 
     def begin(self, now: float) -> Call | None:
         """The call that is due, and its next time: fixed steps, missed ones left out."""
@@ -153,9 +155,10 @@ class Collection:
                 self._add(planned, "", finder.discover, now)
                 for (name, target), source in before.items():
                     if name == collector.name and target:
-                        self._sources[name, target] = _Source(
-                            source.worker, planned, source.read, float("inf")
-                        )
+                        later = now + planned.interval_seconds
+                        kept = _Source(source.worker, planned, source.read, later)
+                        kept.is_carried_over = True
+                        self._sources[name, target] = kept
             else:
                 self._add(planned, "", collector.read, now)
 
@@ -217,7 +220,7 @@ class Collection:
                 return collector.read(wanted)
 
             source = self._sources.get((name, target))
-            if source is None or source.due_at_seconds == float("inf"):
+            if source is None or source.is_carried_over:
                 self._add(planned, target, read, now)
             else:
                 source.read = read

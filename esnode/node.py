@@ -148,6 +148,7 @@ class Node:
             self._board.close()
             await server.close(grace_seconds=GRACE_SECONDS)
             nursery.cancel_scope.cancel()
+        self._hardware.programs.close()
         await self._release()
         log.info("agent_stopped")
 

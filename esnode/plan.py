@@ -19,6 +19,7 @@ from esnode.collectors.power import PowerCollector
 from esnode.collectors.root import HostRoot
 from esnode.config import Config, simulated_hardware_file
 from esnode.drivers.base import GpuDriver
+from esnode.drivers.ipmi import ProcessRunner
 
 APP_DEADLINE_SECONDS = 2.0
 KILL_GRACE_SECONDS = 1.0
@@ -27,12 +28,15 @@ longer for its thread."""
 
 
 class Hardware:
-    """The GPU back end that the configuration names. Opened when first asked."""
+    """What outlives a plan: the GPU back end that the configuration names, opened when first
+    asked, and the one runner of outside programs, so that a reload starts no second beside one.
+    """
 
     def __init__(self, config: Config, environment: Mapping[str, str]) -> None:
         self._config = config
         self._environment = environment
         self._driver: GpuDriver | None = None
+        self.programs = ProcessRunner()
 
     @property
     def is_simulated(self) -> bool:
@@ -100,7 +104,7 @@ def make_plan(config: Config, hardware: Hardware) -> Plan:
     plan(
         "ipmi",
         config.enable_power and config.enable_ipmi,
-        lambda: IpmiCollector(deadline_seconds=config.ipmi_deadline),
+        lambda: IpmiCollector(deadline_seconds=config.ipmi_deadline, run=hardware.programs),
         interval_seconds=config.ipmi_interval,
         deadline_seconds=2 * config.ipmi_deadline + KILL_GRACE_SECONDS,
         is_slow=True,

@@ -170,7 +170,7 @@ class Snapshot:
     taken_at_seconds: float
     """Monotonic time of the tick."""
     sequence: int
-    """Number of the tick that last changed anything; rendered bodies are kept by it."""
+    """Number of the tick."""
     sources: tuple[SourceStatus, ...] = ()
     disabled: tuple[str, ...] = ()
     cpu: CpuReading | None = None

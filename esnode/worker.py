@@ -109,6 +109,7 @@ class Worker:
                 reason=f"no answer within {terms.deadline_seconds:g} s; "
                 "waiting for it to come back",
                 stalled_since_seconds=call.begun_at_seconds,
+                last_error_at_seconds=call.begun_at_seconds,
                 stalls_total=self.status.stalls_total + 1,
             )
 
@@ -119,7 +120,7 @@ class Worker:
             "duration_seconds": ended - begun,
         }
         if call.error is not None:
-            changes |= self._failure(call.error)
+            changes |= self._failure(call.error, begun)
         else:
             self.sample = Sample(
                 value=call.value,
@@ -129,18 +130,22 @@ class Worker:
             changes |= {"last_success_at_seconds": begun, "state": "ok", "reason": ""}
         self.status = replace(self.status, **changes)
 
-    def _failure(self, error: Exception) -> dict[str, Any]:
+    def _failure(self, error: Exception, begun: float) -> dict[str, Any]:
         # What was there once and is gone is a failure, not a machine that has none.
         if isinstance(error, CollectUnavailable) and self.status.last_success_at_seconds is None:
             return {"state": "unavailable", "reason": str(error)}
-        errors_total = self.status.errors_total + 1
+        failed: dict[str, Any] = {
+            "state": "failed",
+            "reason": str(error),
+            "errors_total": self.status.errors_total + 1,
+            "last_error_at_seconds": begun,
+        }
         if isinstance(error, CollectFailed):
-            return {"state": "failed", "reason": str(error), "errors_total": errors_total}
+            return failed
         # A collector's own bug: the others go on, and the trace is in the log once per change.
         if self.status.state != "failed":
             log.error("collector_bug", source=self.status.name, exc_info=error)
-        reason = f"bug in the collector: {type(error).__name__}: {error}"
-        return {"state": "failed", "reason": reason, "errors_total": errors_total}
+        return failed | {"reason": f"bug in the collector: {type(error).__name__}: {error}"}
 
 
 class Crew:

@@ -8,8 +8,6 @@ import pytest
 SHARED_FIXTURES = Path(__file__).resolve().parents[2] / "shared" / "fixtures"
 """Recorded `/proc`, `/sys` and GPU captures. They lie beside the checkout, not in it."""
 
-OWN_FIXTURES = Path(__file__).resolve().parent / "fixtures"
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--slow", action="store_true", help="also run the long soaks")
@@ -45,9 +43,3 @@ def linux_host_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def power_meters_tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """hwmon power and powercap trees (Apache-2.0, kepler)."""
     return _unpack("power-meters.tar.gz", tmp_path_factory.mktemp("power-meters"))
-
-
-@pytest.fixture
-def own_fixtures() -> Path:
-    """The project's own small trees, present in every clone."""
-    return OWN_FIXTURES

@@ -64,14 +64,15 @@ def gpus_at(
     *,
     states: Mapping[int, SourceStatus] | None = None,
     stale: float = STALE_SECONDS,
+    found: int | None = None,
 ) -> Reading:
-    """A round in which these GPUs (by index) were listed and read."""
+    """A round in which these GPUs (by index) were listed and read, of `found` that there are."""
     statuses = {index: source(f"gpu:{gpu_uuid(index)}") for index in gpus}
     statuses |= dict(states or {})
     inventory = GpuInventory(
         driver="nvml",
         gpus=tuple(gpu_identity(index) for index in sorted(statuses)),
-        found_count=len(statuses),
+        found_count=len(statuses) if found is None else found,
     )
     return Reading(
         sources=(source("gpu"), *statuses.values()),

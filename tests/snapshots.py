@@ -105,12 +105,13 @@ POWER = PowerState(
     node_energy_joules_total=1_000_000.5,
     zones=tuple(
         RaplZoneState(
-            path=f"intel-rapl:{socket}",
-            zone="package",
+            path=f"intel-rapl:{socket}{inner}",
+            zone=zone,
             socket=socket,
-            power_watts=200.0 + socket,
+            power_watts=watts + socket,
             energy_joules_total=4000.0 + socket,
         )
+        for zone, inner, watts in (("package", "", 200.0), ("core", ":0", 150.0))
         for socket in (0, 1)
     ),
     energy_cost_total=0.125,

@@ -55,6 +55,11 @@ class Own:
         return self._identity.cluster_id
 
     @property
+    def address(self) -> Address | None:
+        """Where others find it."""
+        return self._addresses[0] if self._addresses else None
+
+    @property
     def epoch(self) -> int:
         """The number of this life."""
         return self._epoch

@@ -21,6 +21,8 @@ def with_metrics(board: Board, rest: Application) -> Application:
     """`rest`, with `/metrics` in front of it."""
 
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        if "path" in scope:
+            scope = {**scope, "path": _path(scope["path"])}
         if scope["type"] == "http" and scope["path"] == "/metrics":
             await answer_metrics(board, scope, send)
         else:
@@ -58,6 +60,14 @@ async def answer_metrics(board: Board, scope: Scope, send: Send) -> None:
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     sent = b"" if scope["method"] == "HEAD" else body
     await send({"type": "http.response.body", "body": sent})
+
+
+def _path(target: str) -> str:
+    """The path of a request's target, which may name our host as well (RFC 9112, 3.2.2)."""
+    if target.startswith("/"):
+        return target
+    _, scheme_end, rest = target.partition("://")
+    return "/" + rest.partition("/")[2] if scheme_end else f"/{target}"
 
 
 def _header(scope: Scope, wanted: bytes) -> str:

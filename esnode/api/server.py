@@ -15,6 +15,7 @@ import structlog
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
 from hypercorn.config import Config as Settings
+from hypercorn.events import Event, RawData
 from hypercorn.trio.tcp_server import TCPServer
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
@@ -41,6 +42,12 @@ class TlsUnusable(Exception):
 
 class _Protocol(TCPServer):
     """hypercorn's side of one connection."""
+
+    async def protocol_send(self, event: Event) -> None:
+        # Quart cancels its request's tasks when it hears that the answer is out. They are what
+        # closes the connection then, or starts the time after which it counts as idle.
+        with trio.CancelScope(shield=not isinstance(event, RawData)):
+            await super().protocol_send(event)
 
     async def _read_data(self) -> None:
         await super()._read_data()

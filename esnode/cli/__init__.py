@@ -1,13 +1,15 @@
 """The command line: arguments in, one call out. Each command's code is loaded when it is called."""
 
+import errno
 import importlib
+import os
 import sys
 from typing import Any
 
 import click
 
 from esnode import __version__
-from esnode.cli.context import add_config_options, remember_options
+from esnode.cli.context import EXIT_DEGRADED, add_config_options, remember_options
 
 COMMANDS = {
     "agent": "esnode.cli.agent:agent",
@@ -166,3 +168,9 @@ def main() -> None:
         # `esnode metrics | head`: the reader has seen enough.
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EIO) or error.filename:
+            raise
+        print(f"esnode: the output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left of it is written at the end
+        sys.exit(EXIT_DEGRADED)

@@ -60,7 +60,7 @@ def demo(
         fail(str(error), code=EXIT_USAGE)
     folder = Path(tempfile.mkdtemp(prefix="esnode-demo-"))
     try:
-        with running_agent(folder, hardware.removeprefix("simulated:")) as url:
+        with running_agent(folder, hardware.removeprefix("simulated:")) as url, told_in_one_line():
             if once:
                 _show_once(ctx, folder, url, as_json=as_json)
             else:
@@ -102,6 +102,18 @@ def running_agent(folder: Path, hardware: str) -> Iterator[str]:
             process.wait()
 
 
+@contextmanager
+def told_in_one_line() -> Iterator[None]:
+    """Turn what the agent, or the machine under it, fails with into one line."""
+    from esnode.client import AgentRefused, AgentUnreachable
+    from esnode.drivers.simulated.store import StoreFailed
+
+    try:
+        yield
+    except (AgentUnreachable, AgentRefused, StoreFailed) as error:
+        fail(f"the demo ends early: {error}", code=EXIT_DEGRADED)
+
+
 def play(folder: Path, scene: dict[str, tuple[str, float]]) -> None:
     """Put the simulated GPUs under the load of one scene."""
     from esnode.drivers.simulated.machine import Load, LoadSet
@@ -134,7 +146,7 @@ def _show_once(ctx: click.Context, folder: Path, url: str, *, as_json: bool) -> 
 
 
 def _show_live(ctx: click.Context, folder: Path, url: str, seconds: float | None) -> None:
-    from esnode.client import AgentRefused, AgentUnreachable, fetch_status
+    from esnode.client import fetch_status
 
     screen = Screen(is_colored=wants_color(ctx))
     started = time.monotonic()  # noqa: TID251  # an edge
@@ -147,10 +159,7 @@ def _show_live(ctx: click.Context, folder: Path, url: str, seconds: float | None
         if wanted != scene:
             scene = wanted
             play(folder, SCENES[scene][1])
-        try:
-            text = render(fetch_status(url), is_colored=wants_color(ctx))
-        except (AgentUnreachable, AgentRefused) as error:
-            fail(str(error), code=EXIT_DEGRADED)
+        text = render(fetch_status(url), is_colored=wants_color(ctx))
         head = f"esnode demo   {url}   scene: {SCENES[scene][0]}   Ctrl-C ends it"
         screen.draw(head, text)
         time.sleep(1.0)

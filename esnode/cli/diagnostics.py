@@ -105,6 +105,7 @@ def read_once(config: Config) -> Reading:
         return collection.reading()
 
     reading = trio.run(run)
+    hardware.programs.close()
     hardware.release()
     return reading
 

@@ -4,9 +4,8 @@ import json
 import sys
 from collections.abc import Sequence
 
-import click
-
 from esnode.cli.status import render
+from esnode.log import LossyStream
 
 
 class Screen:
@@ -16,6 +15,7 @@ class Screen:
         self._is_colored = is_colored
         self._is_terminal = sys.stdout.isatty()
         self._is_drawn = False
+        self._out = LossyStream(sys.stdout)  # a stopped terminal must not stop the agent
 
     def show(self, addresses: Sequence[str], status: bytes) -> None:
         """Draw one status document of the agent that listens on `addresses`."""
@@ -30,10 +30,10 @@ class Screen:
         """Draw one screen under its head line."""
         if self._is_terminal:
             if not self._is_drawn:
-                click.clear()
+                self._out.write("\x1b[2J")
             # Home, clear to the end of each line and of the screen: no flicker.
             text = f"{head}\n\n{screen}".replace("\n", "\x1b[K\n")
-            click.echo(f"\x1b[H{text}\x1b[K\x1b[J")
+            self._out.write(f"\x1b[H{text}\x1b[K\n\x1b[J")
         elif not self._is_drawn:
-            click.echo(f"{head}\n\n{screen}\n")
+            self._out.write(f"{head}\n\n{screen}\n\n")
         self._is_drawn = True

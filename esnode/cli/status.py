@@ -113,7 +113,6 @@ def _gpus(document: dict[str, Any], paint: Any) -> str:
         if not gpu["up"]:
             rows.append([gpu["gpu"] or UNKNOWN, "DOWN: " + gpu["reason"][:60], *[UNKNOWN] * 6])
             continue
-        reasons = [r for r in gpu["health"]["throttle_reasons"] if r != "gpu_idle"]
         rows.append([
             gpu["gpu"] or UNKNOWN,
             gpu["name"],
@@ -122,7 +121,7 @@ def _gpus(document: dict[str, Any], paint: Any) -> str:
             number(gpu["temperature_celsius"], " C"),
             number(gpu["power_watts"], " W"),
             number(gpu["power_limit"]["enforced_watts"], " W"),
-            ", ".join(reasons) or "none",
+            _throttle(gpu["health"]["throttle_reasons"]),
         ])  # fmt: skip
     header = ["GPU", "Name", "Util", "Memory", "Temp", "Draw", "Cap", "Throttle"]
     lines = table(header, rows, right=(2, 3, 4, 5, 6)).splitlines()
@@ -132,6 +131,12 @@ def _gpus(document: dict[str, Any], paint: Any) -> str:
         elif gpu["thermal_throttle"] or gpu["power_throttle"]:
             lines[i] = paint(lines[i], "yellow")
     return "\n".join(lines)
+
+
+def _throttle(reasons: list[str] | None) -> str:
+    if reasons is None:
+        return UNKNOWN
+    return ", ".join(reason for reason in reasons if reason != "gpu_idle") or "none"
 
 
 def _troubles(document: dict[str, Any], paint: Any) -> list[str]:

@@ -72,7 +72,7 @@ class AppCollector:
 
     def close(self) -> None:
         """Close the kept connections."""
-        for scraper in self._scrapers.values():
+        for scraper in list(self._scrapers.values()):  # a read under way may add one
             scraper.close()
         self._scrapers.clear()
 

@@ -159,6 +159,7 @@ class FilesystemCollector:
             size_bytes=status.f_blocks * status.f_frsize,
             free_bytes=status.f_bfree * status.f_frsize,
             available_bytes=status.f_bavail * status.f_frsize,
-            inodes_total=status.f_files,
-            inodes_free=status.f_ffree,
+            # Filesystems that make inodes as they need them (btrfs, FAT) say 0 of both.
+            inodes_total=status.f_files or None,
+            inodes_free=status.f_ffree if status.f_files else None,
         )

@@ -4,6 +4,7 @@ Separate from `load` because only this needs tomlkit, which keeps comments and o
 """
 
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -28,8 +29,7 @@ def set_keys(file: Path, changes: dict[str, str]) -> None:
         ConfigError: unknown key, bad value, a file that is not TOML, or that cannot be written.
     """
     try:
-        text = file.read_text(encoding="utf-8") if file.exists() else ""
-        document = tomlkit.parse(text)
+        document = tomlkit.parse(_read(file))
     except OSError as error:
         raise ConfigError([f"{file}: cannot be edited: {error.strerror}"]) from None
     except (ValueError, TOMLKitError, RecursionError) as error:
@@ -37,6 +37,22 @@ def set_keys(file: Path, changes: dict[str, str]) -> None:
     for name, value in changes.items():
         _set(document, name, value)
     _replace(file, tomlkit.dumps(document))
+
+
+def _read(file: Path) -> str:
+    """The text of a regular file, empty when there is none; a pipe would keep us for ever.
+
+    Raises:
+        ConfigError: it is no regular file.
+        OSError, UnicodeDecodeError: it cannot be read.
+    """
+    try:
+        mode = os.stat(file).st_mode
+    except FileNotFoundError:
+        return ""
+    if not stat.S_ISREG(mode):
+        raise ConfigError([f"{file}: cannot be edited: it is not a regular file"])
+    return file.read_text(encoding="utf-8-sig")  # with or without a byte order mark
 
 
 def _set(document: tomlkit.TOMLDocument, name: str, text: str) -> None:

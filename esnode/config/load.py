@@ -23,6 +23,13 @@ SYSTEM_FILE = Path("/etc/esnode/esnode.toml")
 CLIENT_VARIABLES = frozenset({"ESNODE_CONFIG", "ESNODE_AGENT", "ESNODE_NO_COLOR"})
 """Variables of ours that are not keys."""
 
+_SERVICE_LINK = re.compile(
+    r"ESNODE_(\w+_)?(SERVICE_(HOST|PORT(_\w+)?)=.*"
+    r"|PORT(_\d+_(TCP|UDP|SCTP))?=\w+://.*|PORT_\d+_(TCP|UDP|SCTP)_(PROTO|PORT|ADDR)=.*)"
+)
+"""What Kubernetes sets in every container beside a Service called ``esnode`` or ``esnode-...``.
+Source: Kubernetes documentation, "Service", environment variables (enableServiceLinks)."""
+
 
 class ConfigError(Exception):
     """The configuration cannot be used; `problems` holds one line for each mistake."""
@@ -129,7 +136,7 @@ def _candidates(
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        return file.read_text(encoding="utf-8-sig")  # with or without a byte order mark
     except UnicodeDecodeError:
         raise ConfigError([f"{file}: is not UTF-8 text; TOML files are"]) from None
     except OSError as error:
@@ -200,13 +207,22 @@ def _environment_entries(
         if raw is not None and raw.strip():
             yield key.name, parse, raw, Origin(source="environment", where=variable), variable
     for variable in sorted(environment):
-        is_ours = variable.startswith("ESNODE_") and variable not in CLIENT_VARIABLES
-        if is_ours and variable not in known and not variable.startswith("ESNODE_JOB_"):
+        if variable not in known and _may_mean_a_key(variable, environment[variable]):
             # Without the common beginning, which would make all of them near.
             ours = [name.removeprefix("ESNODE_") for name in known if name.startswith("ESNODE_")]
             near = difflib.get_close_matches(variable.removeprefix("ESNODE_"), ours, n=1)
             hint = f"; did you mean ESNODE_{near[0]}?" if near else ""
             problems.append(f"{variable}: no such setting{hint}")
+
+
+def _may_mean_a_key(variable: str, value: str) -> bool:
+    """Whether somebody may have meant to set a key by it."""
+    return (
+        variable.startswith("ESNODE_")
+        and not variable.startswith("ESNODE_JOB_")
+        and variable not in CLIENT_VARIABLES
+        and not _SERVICE_LINK.fullmatch(f"{variable}={value}")
+    )
 
 
 def _line_of(text: str, written: str) -> str:

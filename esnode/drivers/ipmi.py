@@ -102,13 +102,16 @@ class ProcessRunner:
         self._grace_seconds = grace_seconds
         self._kill_group = kill_group
         self._lock = threading.Lock()
+        self._running: subprocess.Popen[bytes] | None = None
         self._stuck: subprocess.Popen[bytes] | None = None
+        self._is_closed = False
 
     def __call__(self, command: Sequence[str], deadline_seconds: float) -> ProcessOutcome:
         """Run a command to its end or its deadline.
 
         Raises:
-            ProcessUnavailable: it could not be started, or an earlier one cannot be killed.
+            ProcessUnavailable: it could not be started, an earlier one cannot be killed, or the
+                runner is closed.
         """
         with self._lock:
             # A process stuck in the kernel outlives SIGKILL: never start a second beside it.
@@ -116,6 +119,8 @@ class ProcessRunner:
                 pid = self._stuck.pid
                 raise ProcessUnavailable(f"{command[0]} (pid {pid}) hangs and cannot be killed")
             self._stuck = None
+            if self._is_closed:
+                raise ProcessUnavailable(f"{command[0]} is not started: esnode is ending")
             try:
                 with (
                     _BoundedOutput(self._max_output_bytes) as output,
@@ -127,6 +132,17 @@ class ProcessRunner:
                     explain_start(command[0], error),
                     is_absent=isinstance(error, FileNotFoundError),
                 ) from None
+
+    def close(self) -> None:
+        """Kill the program under way, and start no other: it would outlive this process."""
+        self._is_closed = True
+        self._kill_running()
+
+    def _kill_running(self) -> None:
+        process = self._running
+        # Asked for just before, so the number is still its own.
+        if process is not None and process.poll() is None:
+            self._kill_group(process.pid, signal.SIGKILL)
 
     def _run(
         self,
@@ -144,6 +160,9 @@ class ProcessRunner:
             env={"LC_ALL": "C", "PATH": f"{path}:/usr/local/sbin:/usr/sbin:/sbin"},
             start_new_session=True,
         )
+        self._running = process
+        if self._is_closed:  # between the look at it and the start
+            self._kill_running()
         is_overdue = False
         try:
             process.wait(deadline_seconds)

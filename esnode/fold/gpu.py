@@ -101,10 +101,9 @@ def _take(device: _Device, sample: Sample[GpuReading]) -> None:
             for end in (last.value, reading):
                 for reason in end.throttle_reasons or ():
                     device.throttle_seconds[reason] += seconds / 2
-    power = reading.power_average_watts
-    if power is None:
-        power = reading.power_instant_watts
-    device.energy.fold(power, sample.taken_at_seconds, gap_seconds=sample.stale_after_seconds)
+    device.energy.fold(
+        reading.power_watts, sample.taken_at_seconds, gap_seconds=sample.stale_after_seconds
+    )
     if not device.energy_source:
         if reading.energy_joules_total is not None:
             device.energy_source = "counter"
@@ -128,17 +127,21 @@ def uncorrected_errors(reading: GpuReading) -> int | None:
     return counts[0] if counts else None
 
 
-def total_draw_watts(states: tuple[GpuState, ...]) -> float | None:
-    """The sum over GPUs that tell their draw; ``None`` when none does."""
+def total_draw_watts(reading: Reading, states: tuple[GpuState, ...], *, now: float) -> float | None:
+    """What all GPUs of the machine draw; 0 where there are none, or where nobody is to look.
+
+    ``None`` when one that the driver counts does not tell, be it down or not watched, and when it
+    cannot be said which there are: a part of the sum would pass for the whole.
+    """
+    listing = next((s for s in reading.sources if s.collector == "gpu" and not s.target), None)
+    if listing is None or listing.state == "unavailable":
+        return 0.0
+    inventory = reading.gpu.fresh(now) if reading.gpu else None
+    if inventory is None:
+        return None
     draws = [
-        power
+        state.reading.power_watts
         for state in states
-        if state.reading is not None
-        and (
-            power := state.reading.power_average_watts
-            if state.reading.power_average_watts is not None
-            else state.reading.power_instant_watts
-        )
-        is not None
+        if state.reading is not None and state.reading.power_watts is not None
     ]
-    return sum(draws) if draws else None
+    return sum(draws) if len(draws) == max(inventory.found_count, len(states)) else None

@@ -63,7 +63,7 @@ class PowerFold:
         envelope_watts: float | None,
         now: float,
     ) -> PowerState:
-        """The state at `now`. `gpu_watts` is the sum over GPUs that tell their draw."""
+        """The state at `now`. `gpu_watts` is what all GPUs draw; ``None`` when unknown."""
         zones = self._fold_zones(reading.power, now=now)
         node = choose_node_power(reading, now=now)
         if node is None:
@@ -191,10 +191,11 @@ def model_node_power(
 ) -> NodePower | None:
     """An estimate: board, processors (RAPL, else by their load) and GPUs, plus supply losses.
 
-    ``None`` before the processors' load is known. The constants are at the top of this file.
+    ``None`` before the processors' load is known, and while the draw of a GPU is not: the rest
+    would pass for the whole machine. The constants are at the top of this file.
     """
     cpu = reading.cpu.fresh(now) if reading.cpu else None
-    if cpu is None or reading.cpu is None:
+    if cpu is None or reading.cpu is None or gpu_watts is None:
         return None
     measured = [
         zone.power_watts
@@ -209,7 +210,7 @@ def model_node_power(
         processors = count * (MODEL_IDLE_WATTS_PER_CPU + span * cpu_utilization_ratio)
     else:
         return None
-    inside = MODEL_BASE_WATTS + processors + (gpu_watts or 0.0)
+    inside = MODEL_BASE_WATTS + processors + gpu_watts
     return NodePower(
         power_watts=inside / (1 - MODEL_LOSS_RATIO),
         source="model",

@@ -2,23 +2,24 @@
 
 from collections.abc import Callable, Iterable, Iterator
 
-from esnode.metrics.model import Kind, Labels, Metric, Sample, Value, View, agent, each, one
+from esnode.metrics.model import (
+    Kind,
+    Labels,
+    Metric,
+    Sample,
+    Value,
+    View,
+    agent,
+    each,
+    one,
+    source,
+)
 from esnode.readings.sample import SourceStatus
 from esnode.snapshot import Snapshot
 
 Row = tuple[str, Kind, str, Callable[[View], Iterable[Sample]]]
 
 _BASIC = frozenset({"degradation_score", "agent_collector_success", "agent_build_info"})
-
-
-def _source(
-    get: Callable[[SourceStatus, float], Value],
-) -> Callable[[View], Iterable[Sample]]:
-    def expand(snapshot: Snapshot) -> Iterator[Sample]:
-        for status in snapshot.sources:
-            yield (status.collector, status.target), get(status, snapshot.taken_at_seconds)
-
-    return each(expand)
 
 
 def _age(status: SourceStatus, now: float) -> Value:
@@ -71,13 +72,13 @@ AGENT = (
     *_family(("kind", "subject"), ("degradation_flag", "gauge", "1 for each sign that something does less than it could; absent when it is well.", each(_flags))),
     *_family(
         ("collector", "target"),
-        ("agent_collector_success", "gauge", "1 when the last read went well; absent when the machine does not have it.", _source(_success)),
-        ("agent_collector_available", "gauge", "0 when this machine does not have it; /status says why.", _source(lambda status, now: status.state != "unavailable")),
-        ("agent_collector_duration_seconds", "gauge", "Time the last finished read took.", _source(lambda status, now: status.duration_seconds)),
-        ("agent_collector_age_seconds", "gauge", "Time since the last good read began.", _source(_age)),
-        ("agent_collector_stalled_seconds", "gauge", "How long a read has not come back; 0 when none is late.", _source(_stalled_seconds)),
-        ("agent_collector_errors_total", "counter", "Reads that failed.", _source(lambda status, now: status.errors_total)),
-        ("agent_collector_stalls_total", "counter", "Reads that passed their deadline.", _source(lambda status, now: status.stalls_total)),
+        ("agent_collector_success", "gauge", "1 when the last read went well; absent when the machine does not have it.", source(_success)),
+        ("agent_collector_available", "gauge", "0 when this machine does not have it; /status says why.", source(lambda status, now: status.state != "unavailable")),
+        ("agent_collector_duration_seconds", "gauge", "Time the last finished read took.", source(lambda status, now: status.duration_seconds)),
+        ("agent_collector_age_seconds", "gauge", "Time since the last good read began.", source(_age)),
+        ("agent_collector_stalled_seconds", "gauge", "How long a read has not come back; 0 when none is late.", source(_stalled_seconds)),
+        ("agent_collector_errors_total", "counter", "Reads that failed.", source(lambda status, now: status.errors_total)),
+        ("agent_collector_stalls_total", "counter", "Reads that passed their deadline.", source(lambda status, now: status.stalls_total)),
     ),
     *_family(("collector",), ("agent_collector_disabled", "gauge", "1 when the configuration turns the collector off.", each(_disabled))),
     *_family(("version", "python"), ("agent_build_info", "info", "Version of the agent.", _build)),

@@ -9,8 +9,19 @@ and never set, and whose subject we do not read, are not served at all: a consta
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from esnode.metrics.gpu import power_watts
-from esnode.metrics.model import Kind, Labels, Metric, Sample, Value, View, as_text, each, gpu, one
+from esnode.metrics.model import (
+    Kind,
+    Labels,
+    Metric,
+    Sample,
+    Value,
+    View,
+    as_text,
+    each,
+    gpu,
+    one,
+    source,
+)
 from esnode.readings.gpu import THROTTLE_REASONS, GpuReading
 from esnode.readings.host import CPU_MODES
 from esnode.snapshot import GpuState, Snapshot
@@ -126,8 +137,16 @@ def _interfaces(snapshot: Snapshot) -> Iterator[str]:
     return (usage.interface for usage in snapshot.rates.interfaces)
 
 
-def _answering(snapshot: Snapshot) -> Iterator[str]:
-    return (state.uuid for state in snapshot.gpus if state.reading is not None)
+def _telling_throttle(snapshot: Snapshot) -> Iterator[str]:
+    for state in snapshot.gpus:
+        if state.reading is not None and state.reading.throttle_reasons is not None:
+            yield state.uuid
+
+
+def _telling_errors(snapshot: Snapshot) -> Iterator[str]:
+    for state in snapshot.gpus:
+        if state.reading is not None and (state.reading.ecc or state.reading.remapped_rows):
+            yield state.uuid
 
 
 def _packages(attribute: str) -> Callable[[View], Iterable[Sample]]:
@@ -136,6 +155,12 @@ def _packages(attribute: str) -> Callable[[View], Iterable[Sample]]:
             yield (zone.path,), getattr(zone, attribute)
 
     return each(expand)
+
+
+def _core_zones(snapshot: Snapshot) -> Iterator[Sample]:
+    for zone in snapshot.power.zones:
+        if zone.zone == "core":
+            yield (zone.path,), zone.power_watts
 
 
 def _throttle(view: View) -> Iterator[Sample]:
@@ -174,11 +199,14 @@ ESNODE_CORE = (
     _old("disk_degradation_latency", "gauge", _flag("disk_latency", _disks), "esnode_degradation_flag", group="disk", labels=("device",)),
     _old("network_tcp_retrans_total", "counter", one(lambda s: s.network.tcp_retransmitted_segments_total if s.network else None), "esnode_tcp_retransmitted_segments_total", group="network"),
     _old("network_degradation_drops", "gauge", _flag("network_drops", _interfaces), "esnode_degradation_flag", group="network", labels=("iface",)),
-    _old("network_degradation_retrans", "gauge", one(lambda s: s.health.has("tcp_retransmissions")), "esnode_degradation_flag", group="network"),
-    _old("swap_degradation_spike", "gauge", one(lambda s: s.health.has("swap")), "esnode_degradation_flag", group="memory"),
+    _old("network_degradation_retrans", "gauge", one(lambda s: s.health.has("tcp_retransmissions") if s.network else None), "esnode_degradation_flag", group="network"),
+    _old("swap_degradation_spike", "gauge", one(lambda s: s.health.has("swap") if s.memory else None), "esnode_degradation_flag", group="memory"),
     _old("cpu_package_power_watts", "gauge", _packages("power_watts"), "esnode_cpu_rapl_power_watts", group="power", labels=("package",)),
     _old("cpu_package_energy_joules_total", "counter", _packages("energy_joules_total"), "esnode_cpu_rapl_energy_joules_total", group="power", labels=("package",)),
+    _old("cpu_core_power_watts", "gauge", each(_core_zones), "esnode_cpu_rapl_power_watts", group="power", labels=("core",)),
     _old("app_tokens_per_sec", "gauge", one(lambda s: s.app.tokens_per_second), "esnode_app_tokens_total", group="app"),
+    _old("agent_scrape_duration_seconds", "gauge", source(lambda status, now: status.duration_seconds), "esnode_agent_collector_duration_seconds", group="agent", labels=("collector", "target")),
+    _old("agent_errors_total", "counter", source(lambda status, now: status.errors_total), "esnode_agent_collector_errors_total", group="agent", labels=("collector", "target")),
     _old("agent_running", "gauge", one(lambda s: 1), "up", group="agent"),
     _old_gpu("gpu_utilization_percent", _scaled(lambda r: r.utilization_ratio, 100), "esnode_gpu_utilization_ratio"),
     _old_gpu("gpu_fan_speed_percent", _scaled(_fan, 100), "esnode_gpu_fan_speed_ratio"),
@@ -192,8 +220,8 @@ ESNODE_CORE = (
     _old_gpu("pcie_link_width", gpu(lambda r: r.pcie_link_width), "esnode_gpu_pcie_link_width"),
     _old_gpu("pcie_link_gen", gpu(lambda r: r.pcie_link_generation), "esnode_gpu_pcie_link_generation"),
     _old_gpu("gpu_throttle_reason", _throttle, "esnode_gpu_clocks_event_reason", labels=("reason",)),
-    _old_gpu("gpu_degradation_throttle", _flag("gpu_throttle", _answering), "esnode_degradation_flag"),
-    _old_gpu("gpu_degradation_ecc", _flag("gpu_ecc", _answering), "esnode_degradation_flag"),
+    _old_gpu("gpu_degradation_throttle", _flag("gpu_throttle", _telling_throttle), "esnode_degradation_flag"),
+    _old_gpu("gpu_degradation_ecc", _flag("gpu_ecc", _telling_errors), "esnode_degradation_flag"),
 )  # fmt: skip
 
 
@@ -213,7 +241,7 @@ KUBERNETES = tuple(
         ("utilization_percent", lambda r: times(r.utilization_ratio, 100), "utilization_ratio"),
         ("memory_used_bytes", lambda r: r.memory_used_bytes, "memory_used_bytes"),
         ("temperature_celsius", lambda r: r.temperature_celsius, "temperature_celsius"),
-        ("power_watts", power_watts, "power_watts"),
+        ("power_watts", lambda r: r.power_watts, "power_watts"),
     )
 )  # fmt: skip
 
@@ -264,7 +292,7 @@ DCGM = (
     _dcgm_reading("DCGM_FI_DEV_MEM_CLOCK", "Memory clock frequency (in MHz).", lambda r: r.clock_memory_hertz, 1e-6),
     _dcgm_reading("DCGM_FI_DEV_GPU_TEMP", "GPU temperature (in C).", lambda r: r.temperature_celsius),
     _dcgm_reading("DCGM_FI_DEV_MEMORY_TEMP", "Memory temperature (in C).", lambda r: r.memory_temperature_celsius),
-    _dcgm_reading("DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", power_watts),
+    _dcgm_reading("DCGM_FI_DEV_POWER_USAGE", "Power draw (in W).", lambda r: r.power_watts),
     _dcgm("DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION", "Energy consumption (in mJ).", lambda g: None if g.energy_joules_total is None else int(g.energy_joules_total * 1000), "counter"),
     _dcgm_reading("DCGM_FI_DEV_PCIE_REPLAY_COUNTER", "PCIe retries.", lambda r: r.pcie_replays_total, 1, "counter"),
     _dcgm_reading("DCGM_FI_DEV_GPU_UTIL", "GPU utilization (in %).", lambda r: r.utilization_ratio, 100),

@@ -27,13 +27,6 @@ _BASIC = frozenset({
 })  # fmt: skip
 
 
-def power_watts(reading: GpuReading) -> float | None:
-    """The draw: the device's average, else its instantaneous value."""
-    if reading.power_average_watts is not None:
-        return reading.power_average_watts
-    return reading.power_instant_watts
-
-
 def _info(snapshot: Snapshot) -> Iterator[Sample]:
     inventory = snapshot.gpu_inventory
     for gpu_ in inventory.gpus if inventory else ():
@@ -154,7 +147,7 @@ GPU = (
         ("gpu_slowdown_temperature_celsius", "gauge", "Temperature at which the hardware slows down.", gpu(lambda r: r.slowdown_celsius)),
         ("gpu_shutdown_temperature_celsius", "gauge", "Temperature at which the hardware shuts down.", gpu(lambda r: r.shutdown_celsius)),
         ("gpu_temperature_margin_celsius", "gauge", "Distance to the thermal limit (T.Limit).", gpu(lambda r: r.temperature_margin_celsius)),
-        ("gpu_power_watts", "gauge", "Draw: the device's average, else its instantaneous value.", gpu(power_watts)),
+        ("gpu_power_watts", "gauge", "Draw: the device's average, else its instantaneous value.", gpu(lambda r: r.power_watts)),
         ("gpu_power_average_watts", "gauge", "Draw averaged by the device (1 s on most parts).", gpu(lambda r: r.power_average_watts)),
         ("gpu_power_instant_watts", "gauge", "Instantaneous draw.", gpu(lambda r: r.power_instant_watts)),
         ("gpu_power_limit_watts", "gauge", "Power limit in force.", gpu(lambda r: r.power_limit_enforced_watts)),
@@ -173,6 +166,7 @@ GPU = (
         ("gpu_pcie_link_width_max", "gauge", "PCIe lanes that device and slot can do.", gpu(lambda r: r.pcie_link_width_max)),
         ("gpu_pcie_replays_total", "counter", "PCIe packets sent again.", gpu(lambda r: r.pcie_replays_total)),
         ("gpu_persistence_enabled", "gauge", "1 when the driver stays loaded without clients.", gpu(lambda r: r.is_persistence_enabled)),
+        ("gpu_mig_supported", "gauge", "1 when the GPU can be split into instances.", gpu(lambda r: r.identity.is_mig_supported)),
         ("gpu_mig_enabled", "gauge", "1 when the GPU is split into instances.", gpu(lambda r: r.is_mig_enabled)),
         ("gpu_processes", "gauge", "Processes with a context on the GPU.", gpu(lambda r: len(r.processes) if r.processes is not None else None)),
     ),

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from esnode.readings.gpu import GpuReading
+from esnode.readings.sample import SourceStatus
 from esnode.snapshot import GpuState, Snapshot
 
 Value = float | int | bool | None
@@ -128,6 +129,18 @@ def each(expand: Callable[[Snapshot], Iterable[Sample]]) -> Callable[[View], Ite
         return expand(view.snapshot)
 
     return read
+
+
+def source(
+    get: Callable[[SourceStatus, float], Value],
+) -> Callable[[View], Iterable[Sample]]:
+    """One series for each source, by collector and target; `get` is also given the time."""
+
+    def expand(snapshot: Snapshot) -> Iterator[Sample]:
+        for status in snapshot.sources:
+            yield (status.collector, status.target), get(status, snapshot.taken_at_seconds)
+
+    return each(expand)
 
 
 def as_text(value: object) -> str:

@@ -165,3 +165,10 @@ class GpuReading:
     """``None`` when the driver cannot list them; ``()`` when there are none."""
     absent: tuple[Absence, ...] = ()
     """Fields that this device or driver does not give, with its return code."""
+
+    @property
+    def power_watts(self) -> float | None:
+        """The draw: the device's average, else its instantaneous value."""
+        if self.power_average_watts is not None:
+            return self.power_average_watts
+        return self.power_instant_watts

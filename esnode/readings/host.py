@@ -130,8 +130,9 @@ class FilesystemReading:
     free_bytes: int
     available_bytes: int
     """Free to processes without privilege."""
-    inodes_total: int
-    inodes_free: int
+    inodes_total: int | None
+    """``None`` where the filesystem does not count them."""
+    inodes_free: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,8 @@ class SourceStatus:
     """Of the last finished read."""
     last_success_at_seconds: float | None = None
     """Monotonic time at which the last good read began."""
+    last_error_at_seconds: float | None = None
+    """Monotonic time at which the last read that failed, or passed its deadline, began."""
     stalled_since_seconds: float | None = None
     """Monotonic time at which the read that has not come back began."""
     interval_seconds: float = 0.0

@@ -12,6 +12,11 @@ from esnode.status.gpu import Document, describe_absence, describe_driver, descr
 
 SCHEMA = "esnode.status/1"
 
+NO_NODE_POWER = (
+    "no meter of the whole machine answers, and for an estimate the processors' load or the draw "
+    "of a GPU is not known"
+)
+
 
 def describe(
     snapshot: Snapshot, *, hostname: str, unix_seconds: float, uptime_seconds: float | None
@@ -53,7 +58,11 @@ def _errors(snapshot: Snapshot, unix_seconds: float) -> list[Document]:
         {
             "collector": status.name,
             "message": status.reason,
-            "unix_ms": int(unix_seconds * 1000),
+            "unix_ms": None
+            if status.last_error_at_seconds is None
+            else int(
+                (unix_seconds - snapshot.taken_at_seconds + status.last_error_at_seconds) * 1000
+            ),
         }
         for status in snapshot.sources
         if status.state in ("failed", "stalled")
@@ -136,10 +145,17 @@ def _health(snapshot: Snapshot) -> Document:
             {"kind": flag.kind, "subject": flag.subject, "detail": flag.detail}
             for flag in health.flags
         ],
-        "disk_degraded": health.has("disk_busy") or health.has("disk_latency"),
-        "network_degraded": health.has("network_drops") or health.has("tcp_retransmissions"),
-        "swap_degraded": health.has("swap"),
+        "disk_degraded": _any_raised(snapshot, snapshot.disk, "disk_busy", "disk_latency"),
+        "network_degraded": _any_raised(
+            snapshot, snapshot.network, "network_drops", "tcp_retransmissions"
+        ),
+        "swap_degraded": _any_raised(snapshot, snapshot.memory, "swap"),
     }
+
+
+def _any_raised(snapshot: Snapshot, part: object, *kinds: str) -> bool | None:
+    """Whether a flag is raised; ``None`` when what it is judged by is not known."""
+    return None if part is None else any(snapshot.health.has(kind) for kind in kinds)
 
 
 def _app(snapshot: Snapshot) -> Document:
@@ -252,4 +268,6 @@ def _absences(snapshot: Snapshot) -> dict[str, list[Document]]:
             found.setdefault(status.collector, []).append(
                 {"what": status.collector, "reason": status.reason}
             )
+    if snapshot.power.node is None:
+        found["node_power"] = [{"what": "node_power", "reason": NO_NODE_POWER}]
     return {name: absences for name, absences in found.items() if absences}

@@ -1,6 +1,5 @@
 """The GPUs' part of the status document."""
 
-from esnode.metrics.gpu import power_watts
 from esnode.readings.gpu import GpuInventory, GpuReading
 from esnode.readings.host import Absence
 from esnode.snapshot import GpuState, Snapshot
@@ -61,7 +60,7 @@ def describe_gpu(state: GpuState, inventory: GpuInventory | None) -> Document:
         "temperature_celsius": reading.temperature_celsius,
         "memory_temperature_celsius": reading.memory_temperature_celsius,
         "temperature_margin_celsius": reading.temperature_margin_celsius,
-        "power_watts": power_watts(reading),
+        "power_watts": reading.power_watts,
         "power_average_watts": reading.power_average_watts,
         "power_instant_watts": reading.power_instant_watts,
         "power_limit": {
@@ -111,7 +110,9 @@ def _identity(reading: GpuReading, inventory: GpuInventory | None) -> Document:
 def _gpu_health(state: GpuState, reading: GpuReading) -> Document:
     return {
         "pstate": reading.performance_state,
-        "throttle_reasons": list(reading.throttle_reasons or ()),
+        "throttle_reasons": (
+            None if reading.throttle_reasons is None else list(reading.throttle_reasons)
+        ),
         "throttle_seconds_total": dict(state.throttle_seconds_total),
         "ecc_mode": reading.is_ecc_enabled,
         "ecc": [

@@ -132,6 +132,30 @@ def test_a_client_that_closes_its_half_is_answered(agent: AgentProcess) -> None:
     assert answer == b"" or b"esnode_agent_build_info" in answer
 
 
+@pytest.mark.parametrize("path", ["/metrics", "/status", "/healthz", "/nowhere"])
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_client_that_asks_for_the_end_of_the_connection_gets_it(
+    agent: AgentProcess, path: str, version: str
+) -> None:
+    with connect(agent) as client:
+        request = f"GET {path} HTTP/{version}\r\nHost: x\r\nConnection: close\r\n\r\n"
+        client.sendall(request.encode())
+        started = time.perf_counter()
+        assert all_of(client).startswith(b"HTTP/1.1 ")
+        assert time.perf_counter() - started < 1
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/status"])
+@pytest.mark.parametrize("host", ["http://node1:9100", "http://[::1]:9100", "http://["])
+def test_a_target_that_names_its_host_is_a_path_all_the_same(
+    agent: AgentProcess, path: str, host: str
+) -> None:
+    with connect(agent) as client:
+        request = f"GET {host}{path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        client.sendall(request.encode())
+        assert all_of(client).startswith(b"HTTP/1.1 200 ")
+
+
 def test_requests_on_one_connection_are_answered_in_their_order(agent: AgentProcess) -> None:
     with connect(agent) as client:
         client.sendall(SCRAPE + b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

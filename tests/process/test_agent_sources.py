@@ -71,6 +71,20 @@ def test_an_ipmitool_that_hangs_is_killed_and_delays_nothing(tmp_path: Path) -> 
     assert dies(int((tmp_path / "ipmitool.pid").read_text()))
 
 
+def test_an_agent_that_ends_leaves_no_ipmitool_behind(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    pid = tmp_path / "pid"
+    write_program(programs, f"echo $$ > {pid}.new; mv {pid}.new {pid}; exec sleep 60")
+    with running_agent(
+        tmp_path, *QUICK, "--ipmi-deadline=50s", PATH=f"{programs}:{os.environ['PATH']}"
+    ) as agent:
+        wait_until(pid.exists, seconds=10, why="ipmitool runs")
+
+        assert agent.end() < 2
+    assert dies(int(pid.read_text()))
+
+
 @needs_root
 @pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="no FUSE in this kernel")
 def test_a_mount_that_never_answers_hides_no_other(tmp_path: Path) -> None:

@@ -315,6 +315,23 @@ async def test_a_discovery_that_comes_home_late_is_followed_late() -> None:
     assert statuses(collection)["gpu"].stalls_total == 1
 
 
+async def test_known_targets_are_read_though_the_list_hangs_across_a_change_of_plan() -> None:
+    collection = real()
+    fan = Fan("gpu", {"GPU-a": lambda: "fine"})
+    plan = plan_of(fan, interval=0.1, deadline=0.05)
+    with Hang() as hang:
+        for look in (lambda: None, hang):
+            fan.look = look
+            fan.reads.clear()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(collection.run, plan)
+                await until(lambda: len(fan.reads) >= 3)
+                nursery.cancel_scope.cancel()
+
+        assert statuses(collection)["gpu"].state == "stalled"
+        assert statuses(collection)["gpu:GPU-a"].state == "ok"
+
+
 async def test_a_hung_source_comes_back_by_itself() -> None:
     collection = real()
     with Hang("late") as hang:

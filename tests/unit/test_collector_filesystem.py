@@ -54,6 +54,14 @@ def test_sizes_are_blocks_times_the_fragment_size() -> None:
     )
 
 
+def test_a_filesystem_that_does_not_count_inodes_has_none() -> None:
+    sizes = os.statvfs_result((4096, 4096, 100, 50, 40, 0, 0, 0, 0, 255))
+
+    reading = FilesystemCollector(HostRoot(), statfs=lambda path: sizes).read(a_mount("/data"))
+
+    assert (reading.inodes_total, reading.inodes_free) == (None, None)
+
+
 def test_the_recorded_host_has_only_real_filesystems(linux_host_tree: Path) -> None:
     found = FilesystemCollector(root_of(linux_host_tree)).discover()
 

@@ -2,11 +2,12 @@
 
 import os
 import stat
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from esnode.config import ConfigError
+from esnode.config import ConfigError, load
 from esnode.config.edit import set_keys
 from tests.config_files import load_all, write
 
@@ -245,7 +246,7 @@ def test_a_folder_in_place_of_the_file_is_one_line(tmp_path: Path) -> None:
     folder.mkdir()
 
     assert problems_of_setting(folder, enable_cpu="false") == [
-        "esnode.toml: cannot be edited: Is a directory"
+        "esnode.toml: cannot be edited: it is not a regular file"
     ]
 
 
@@ -267,3 +268,31 @@ def test_a_folder_without_permission_is_one_line(tmp_path: Path) -> None:
         ]
     finally:
         tmp_path.chmod(0o700)
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (os.mkfifo, "it is not a regular file"),
+        (lambda path: path.symlink_to(path), "Too many levels of symbolic links"),
+    ],
+    ids=["pipe", "link-to-itself"],
+)
+def test_what_is_no_file_is_refused_at_once(
+    tmp_path: Path, make: Callable[[Path], None], why: str
+) -> None:
+    file = tmp_path / "esnode.toml"
+    make(file)
+
+    assert problems_of_setting(file, scrape_interval="1s") == [
+        f"esnode.toml: cannot be edited: {why}"
+    ]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path) -> None:
+    file = write(tmp_path, b"\xef\xbb\xbfscrape_interval = '1s'\n")
+    assert load(flags={}, environment={}, file=file).config.scrape_interval == 1.0
+
+    set_keys(file, {"scrape_interval": "2s"})
+
+    assert file.read_text(encoding="utf-8") == 'scrape_interval = "2s"\n'

@@ -297,6 +297,7 @@ def test_brackets_nested_beyond_reason_are_a_mistake_too(tmp_path: Path) -> None
             id="typo",
         ),
         pytest.param({"ESNODE_QQQ": "1"}, "ESNODE_QQQ: no such setting", id="like-no-other"),
+        pytest.param({"ESNODE_PORT": "9100"}, "ESNODE_PORT: no such setting", id="a-mere-port"),
         pytest.param(
             {"ESNODE_SCRAPE_INTERVAL": "1"},
             "ESNODE_SCRAPE_INTERVAL: '1' has no unit; write e.g. 5s, 250ms, 2m, 1h",
@@ -316,10 +317,19 @@ def test_a_mistake_in_the_environment_names_the_variable(
 
 
 @pytest.mark.parametrize(
-    "variable", ["ESNODE_CONFIG", "ESNODE_AGENT", "ESNODE_NO_COLOR", "ESNODE_JOB_ID", "HOME"]
-)
+    "variable",
+    [
+        "ESNODE_CONFIG=x", "ESNODE_AGENT=x", "ESNODE_NO_COLOR=x", "ESNODE_JOB_ID=x", "HOME=x",
+        # Kubernetes, beside Services called esnode and esnode-metrics:
+        "ESNODE_SERVICE_HOST=10.0.0.1", "ESNODE_SERVICE_PORT=9100", "ESNODE_SERVICE_PORT_HTTP=80",
+        "ESNODE_PORT=tcp://10.0.0.1:9100", "ESNODE_PORT_9100_TCP=tcp://10.0.0.1:9100",
+        "ESNODE_PORT_9100_TCP_ADDR=10.0.0.1", "ESNODE_METRICS_PORT=tcp://10.0.0.1:9100",
+    ],
+)  # fmt: skip
 def test_variables_that_are_not_keys_are_left_alone(tmp_path: Path, variable: str) -> None:
-    load(flags={}, environment={variable: "x"}, file=None)
+    name, _, value = variable.partition("=")
+
+    load(flags={}, environment={name: value}, file=None)
 
 
 def test_a_mistake_in_a_flag_names_the_flag(tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 import os
 import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -252,6 +254,25 @@ def test_beside_a_program_that_cannot_be_killed_no_second_is_started(tmp_path: P
     assert dies(pid)
     assert outcome.is_overdue
     assert run((quick,), 10.0).output == "hello\n"
+
+
+def test_a_closed_runner_kills_what_runs_and_starts_nothing(tmp_path: Path) -> None:
+    pid, new = tmp_path / "pid", tmp_path / "new"
+    hanging = write_program(tmp_path, f"echo $$ > {new}; mv {new} {pid}; exec sleep 60")
+    run = ProcessRunner()
+    outcomes: list[ProcessOutcome] = []
+    thread = threading.Thread(target=lambda: outcomes.append(run((hanging,), 50.0)))
+    thread.start()
+    while not pid.exists():
+        time.sleep(0.01)
+
+    run.close()
+    thread.join(10.0)
+
+    assert dies(int(pid.read_text()))
+    assert [outcome.exit_status for outcome in outcomes] == [-signal.SIGKILL]
+    with pytest.raises(ProcessUnavailable, match="is not started: esnode is ending"):
+        run((hanging,), 1.0)
 
 
 def test_a_program_that_floods_is_cut_at_the_bound(tmp_path: Path) -> None:

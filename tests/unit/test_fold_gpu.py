@@ -212,13 +212,32 @@ def test_a_gpu_that_is_gone_is_not_shown_and_its_totals_go_on_when_it_is_back() 
     assert back.energy_joules_total == 1000.0
 
 
-def test_the_total_draw_is_of_those_that_tell_it() -> None:
-    readings: dict[int, GpuReading] = {
-        0: bare_gpu(0, power_average_watts=100.0, power_instant_watts=900.0),
-        1: bare_gpu(1, power_instant_watts=50.0),
-        2: bare_gpu(2),
-    }
-    states = GpuFold().fold(gpus_at(0.0, readings), now=0.0)
+TELLING: dict[int, GpuReading] = {
+    0: bare_gpu(0, power_average_watts=100.0, power_instant_watts=900.0),
+    1: bare_gpu(1, power_instant_watts=50.0),
+}
 
-    assert total_draw_watts(states) == 150.0
-    assert total_draw_watts(states[2:]) is None
+
+@pytest.mark.parametrize(
+    ("reading", "expected"),
+    [
+        pytest.param(gpus_at(0.0, TELLING), 150.0, id="all-tell"),
+        pytest.param(gpus_at(0.0, TELLING | {2: bare_gpu(2)}), None, id="one-has-no-meter"),
+        pytest.param(
+            gpus_at(0.0, TELLING, states={1: source(f"gpu:{gpu_uuid(1)}", "stalled")}),
+            None,
+            id="one-hangs",
+        ),
+        pytest.param(
+            gpus_at(0.0, TELLING, found=8), None, id="some-are-not-watched-or-cannot-be-opened"
+        ),
+        pytest.param(Reading(sources=(source("gpu", "pending"),)), None, id="not-listed-yet"),
+        pytest.param(Reading(sources=(source("gpu", "failed"),)), None, id="driver-broken"),
+        pytest.param(Reading(sources=(source("gpu", "unavailable"),)), 0.0, id="no-gpus"),
+        pytest.param(Reading(), 0.0, id="turned-off"),
+    ],
+)
+def test_the_total_draw_is_of_all_gpus_or_unknown(reading: Reading, expected: float | None) -> None:
+    states = GpuFold().fold(reading, now=0.0)
+
+    assert total_draw_watts(reading, states, now=0.0) == expected

@@ -137,7 +137,7 @@ def fold_once(
     now: float,
     *,
     cpu_ratio: float | None = None,
-    gpu_watts: float | None = None,
+    gpu_watts: float | None = 0.0,
     price: EnergyPrice = NO_PRICE,
     envelope: float | None = None,
 ) -> PowerState:
@@ -183,6 +183,14 @@ def test_before_the_load_is_known_the_model_says_nothing() -> None:
     state = fold_once(PowerFold(), Reading(cpu=cpu_at(0.0, 0.0, 0.0)), 0.0)
 
     assert state.node is None
+
+
+def test_the_model_does_not_pass_the_machine_without_its_gpus_for_the_whole() -> None:
+    reading = Reading(cpu=cpu_at(0.0, 0.0, 0.0))
+
+    state = fold_once(PowerFold(), reading, 0.0, cpu_ratio=0.5, gpu_watts=None, envelope=9.0)
+
+    assert (state.node, state.is_envelope_exceeded) == (None, None)
     assert state.node_energy_joules_total is None
 
 

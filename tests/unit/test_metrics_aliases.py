@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from esnode.metrics import served_metrics
+from esnode.metrics import View, served_metrics
 from esnode.metrics.aliases import times
+from esnode.snapshot import GpuState, Snapshot
 from tests.expositions import Series, by_name, series, served
+from tests.samples import bare_gpu
 from tests.snapshots import gpu_identity, gpu_uuid, rich_snapshot, rich_view
 
 
@@ -47,6 +49,16 @@ GPU_1 = {"uuid": gpu_uuid(1), "index": "1"}
         ),
         pytest.param(series("esnode_app_tokens_per_sec"), 20.0, id="tokens"),
         pytest.param(series("esnode_agent_running"), 1.0, id="running"),
+        pytest.param(
+            series("esnode_agent_errors_total", collector="filesystem", target="/mnt/nfs"),
+            3.0,
+            id="errors",
+        ),
+        pytest.param(
+            series("esnode_agent_scrape_duration_seconds", collector="cpu", target=""),
+            0.001,
+            id="duration",
+        ),
         pytest.param(
             series("esnode_gpu_utilization_percent", **GPU_1), 57.0, id="percent-without-dust"
         ),
@@ -122,6 +134,23 @@ def test_a_gpu_that_does_not_answer_has_no_alias_values(samples: dict[Series, fl
     assert len(by_name(samples, "esnode_gpu_utilization_percent")) == 7
     assert len(by_name(samples, "DCGM_FI_DEV_GPU_UTIL")) == 7
     assert samples[series("esnode_gpu_up", uuid=gpu_uuid(7), index="7")] == 0.0
+
+
+def test_what_nothing_is_known_of_is_not_said_to_be_well() -> None:
+    reading = bare_gpu(0, throttle_reasons=None)
+    state = GpuState(uuid=gpu_uuid(0), is_up=True, index=0, reading=reading)
+    snapshot = Snapshot(taken_at_seconds=0.0, sequence=0, gpus=(state,))
+
+    samples = served(View(snapshot=snapshot), served_metrics(("esnode-core",), is_kubernetes=False))
+
+    flags = {name for (name, _) in samples if "degradation" in name}
+    assert flags == {"esnode_degradation_score"}
+
+
+def test_the_cores_of_two_sockets_are_told_apart(samples: dict[Series, float]) -> None:
+    assert samples[series("esnode_cpu_core_power_watts", core="intel-rapl:0:0")] == 150.0
+    assert samples[series("esnode_cpu_core_power_watts", core="intel-rapl:1:0")] == 151.0
+    assert len(by_name(samples, "esnode_cpu_core_power_watts")) == 2
 
 
 def test_the_identity_keeps_its_one_index_label(samples: dict[Series, float]) -> None:

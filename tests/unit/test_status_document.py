@@ -4,8 +4,9 @@ import json
 from dataclasses import replace
 
 from esnode.readings.sample import SourceStatus
-from esnode.snapshot import Snapshot
-from esnode.status import describe, is_healthy
+from esnode.snapshot import GpuState, Snapshot
+from esnode.status import NO_NODE_POWER, describe, is_healthy
+from tests.samples import bare_gpu
 from tests.snapshots import gpu_uuid, rich_snapshot
 
 PREDECESSORS_FIELDS = {
@@ -94,6 +95,22 @@ def test_of_an_empty_node_every_figure_is_null_or_left_out() -> None:
     assert zeros == {"degradation_score"}
     assert document["gpus"] == []
     assert document["healthy"] is True
+    judged = ("disk_degraded", "network_degraded", "swap_degraded")
+    assert [document[name] for name in judged] == [None, None, None]
+    assert document["absent"] == {
+        "node_power": [{"what": "node_power", "reason": NO_NODE_POWER}],
+    }
+
+
+def test_throttle_reasons_that_are_not_told_are_not_none() -> None:
+    reading = bare_gpu(0, throttle_reasons=None)
+    state = GpuState(uuid=gpu_uuid(0), is_up=True, index=0, reading=reading)
+    idle = replace(state, reading=replace(reading, throttle_reasons=()))
+
+    gpus = document_of(Snapshot(taken_at_seconds=0.0, sequence=0, gpus=(state, idle)))["gpus"]
+
+    assert isinstance(gpus, list)
+    assert [gpu["health"]["throttle_reasons"] for gpu in gpus] == [None, []]
 
 
 def test_what_cannot_be_provided_is_listed_with_its_reason() -> None:
@@ -118,7 +135,13 @@ def test_sources_tell_their_age_and_how_long_they_hang() -> None:
 
 def test_at_most_ten_errors_are_listed() -> None:
     failing = tuple(
-        SourceStatus(collector="filesystem", target=f"/{n}", state="failed", reason="gone")
+        SourceStatus(
+            collector="filesystem",
+            target=f"/{n}",
+            state="failed",
+            reason="gone",
+            last_error_at_seconds=997.0,
+        )
         for n in range(20)
     )
 
@@ -130,7 +153,7 @@ def test_at_most_ten_errors_are_listed() -> None:
     assert errors[0] == {
         "collector": "filesystem:/0",
         "message": "gone",
-        "unix_ms": 1_800_000_000_500,
+        "unix_ms": 1_799_999_997_500,
     }
 
 

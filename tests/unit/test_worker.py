@@ -63,12 +63,14 @@ def test_a_failed_read_is_counted_and_the_last_value_stays(bench: Bench) -> None
     bench.ask(lambda: "value")
 
     bench.ask(raising(CollectFailed("input/output error")))
-    bench.ask(raising(CollectFailed("input/output error")))
+    bench.now = 101.0
+    bench.ask(raising(CollectFailed("input/output error")), took=0.5)
 
     status = bench.worker.status
     assert bench.worker.sample is not None
     assert (status.state, status.reason) == ("failed", "input/output error")
     assert (status.errors_total, status.last_success_at_seconds) == (2, 100.0)
+    assert status.last_error_at_seconds == 101.0
 
 
 def test_a_subject_that_this_machine_lacks_is_no_error(bench: Bench) -> None:

@@ -1,0 +1,180 @@
+"""What a node replies to each message of a peer.
+
+Its own file because it is the protocol's conversation, apart from timers and from belief. Whoever
+asks is answered at the address that the question came from. A member that we take for failed or
+suspect is shown the claims, so that it can refute; one whose view differs is sent a summary. It
+must not know time-outs.
+"""
+
+import hashlib
+import math
+
+from cluster.gossip.beliefs import Beliefs
+from cluster.gossip.detector import Detector, claims
+from cluster.gossip.effects import Deliver, OperatorRecordHeard
+from cluster.gossip.envelope import Envelope, Reason
+from cluster.gossip.farewell import Farewell
+from cluster.gossip.fields import DecodeError
+from cluster.gossip.messages import (
+    Ack,
+    Address,
+    Application,
+    Message,
+    Nack,
+    OperatorNews,
+    Page,
+    Ping,
+    PingRequest,
+    Relayed,
+    StateDigest,
+    Statement,
+    Summary,
+)
+from cluster.gossip.outbox import Outbox
+from cluster.gossip.reconcile import Reconciler
+from cluster.gossip.records import Slot
+from cluster.gossip.settings import GossipSettings
+from cluster.gossip.wire import decode_payload
+from cluster.ids import NodeId
+
+_WARN_SECONDS = 0.5
+_SUMMARY_SECONDS = 0.2
+"""At least this long between two summaries of one peer that are answered."""
+_SEEN_MAX = 4096
+_STATES_MAX = 8
+
+
+class Answers:
+    """Replies for one node."""
+
+    def __init__(
+        self,
+        *,
+        settings: GossipSettings,
+        outbox: Outbox,
+        beliefs: Beliefs,
+        detector: Detector,
+        reconciler: Reconciler,
+        farewell: Farewell,
+    ) -> None:
+        self._farewell = farewell
+        self._settings = settings
+        self._outbox = outbox
+        self._beliefs = beliefs
+        self._detector = detector
+        self._reconciler = reconciler
+        self._summaries: dict[NodeId, float] = {}
+        self._records_seen: dict[bytes, None] = {}
+
+    def answer(self, message: Message, envelope: Envelope, source: Address, now: float) -> None:
+        """Reply to one message of a datagram that came through the door."""
+        match message:
+            case Ping():
+                self._answer_ping(message, envelope.sender, source, now)
+            case Ack(nonce=nonce, view_digest=digest):
+                if self._detector.hear_ack(nonce, envelope.sender, envelope.datagram, now):
+                    self._beliefs.door.anchor(envelope.sender)
+                    self._farewell.hear_ack(nonce)
+                    if self._may_sync(envelope.sender, digest, now):
+                        self._outbox.send(source, [self._reconciler.summary()])
+            case PingRequest():
+                asker = self._beliefs.members.get(envelope.sender)
+                if asker is not None:
+                    self._detector.hear_request(message, asker, source, now)
+            case Nack(nonce=nonce):
+                self._detector.hear_nack(nonce, envelope.sender)
+            case Relayed(datagram=datagram):
+                self._hear_relayed(datagram, source, now)
+            case Summary():
+                before = self._summaries.get(envelope.sender, -math.inf)
+                if now - before >= _SUMMARY_SECONDS:
+                    self._summaries[envelope.sender] = now
+                    self._reconciler.answer_summary(message, source)
+            case Page():
+                self._reconciler.answer_page(message, source)
+            case StateDigest():
+                self._answer_states(message, envelope.sender, source)
+            case OperatorNews(record=record):
+                self._hear_record(record, source)
+            case Application():
+                self._deliver(message, envelope.sender, source, now)
+            case Statement():
+                self._beliefs.hear(message, source, now)
+
+    def mark_record(self, record: bytes) -> None:
+        """An operator's record that is known here: the layer above need not judge it again."""
+        if len(self._records_seen) >= _SEEN_MAX:
+            self._records_seen.pop(next(iter(self._records_seen)))
+        self._records_seen[hashlib.sha256(record).digest()] = None
+
+    def _answer_ping(self, ping: Ping, sender: NodeId, source: Address, now: float) -> None:
+        member = self._beliefs.members.get(sender)
+        digest = self._beliefs.records.digest
+        if ping.target != self._beliefs.own_id:
+            return
+        ack = Ack(nonce=ping.nonce, view_digest=digest)
+        if ping.is_bare:
+            self._outbox.send(source, [ack], has_news=False)
+            return
+        reply: list[Message] = [ack]
+        if member is not None and member.claims and now - member.warned_seconds >= _WARN_SECONDS:
+            member.warned_seconds = now
+            reply.extend(claims(member))
+        if self._may_sync(sender, ping.view_digest, now):
+            reply.append(self._reconciler.summary())
+        self._outbox.send(source, reply)
+
+    def _may_sync(self, sender: NodeId, digest: int, now: float) -> bool:
+        member = self._beliefs.members.get(sender)
+        if digest == self._beliefs.records.digest:
+            return False
+        if member is None:
+            return True
+        if now - member.synced_seconds < self._settings.sync_interval_seconds:
+            return False
+        member.synced_seconds = now
+        return True
+
+    def _hear_relayed(self, datagram: bytes, source: Address, now: float) -> None:
+        awaited = self._detector.awaited_through_helpers()
+        if awaited is None:
+            return
+        opened = self._beliefs.door.open_relayed(datagram, awaited, source, now)
+        if isinstance(opened, Reason):
+            self._outbox.reject(opened, source)
+            return
+        try:
+            messages = decode_payload(opened.payload)
+        except DecodeError:
+            self._outbox.reject(Reason.MALFORMED, source)
+            return
+        for message in messages:
+            if isinstance(message, Ack):
+                self._detector.hear_relayed_ack(message.nonce, now)
+
+    def _answer_states(self, asked: StateDigest, sender: NodeId, source: Address) -> None:
+        asker = self._beliefs.members.get(sender)
+        if asker is None or asker not in self._beliefs.members.mates:
+            return
+        given: list[Statement] = []
+        for entry in asked.entries:
+            held = self._beliefs.records.get(Slot.STATE, entry.node_id)
+            if held is not None and held.version > entry.version:
+                given.extend(held.statements)
+        self._outbox.send_all(source, given, _STATES_MAX)
+
+    def _hear_record(self, record: bytes, source: Address) -> None:
+        if hashlib.sha256(record).digest() not in self._records_seen:
+            self.mark_record(record)
+            self._outbox.emit(OperatorRecordHeard(record=record, source=source))
+
+    def _deliver(self, message: Application, sender: NodeId, source: Address, now: float) -> None:
+        if self._beliefs.door.is_anchored(sender):
+            self._outbox.emit(Deliver(sender=sender, message=message))
+            return
+        # It may be a recording from before our start. An answer to a nonce shows what is not.
+        self._outbox.reject(Reason.UNANCHORED, source)
+        member = self._beliefs.members.get(sender)
+        if member is not None and now - member.warned_seconds >= _WARN_SECONDS:
+            member.warned_seconds = now
+            self._detector.run_errand(member, [], now)

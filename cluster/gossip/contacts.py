@@ -1,0 +1,72 @@
+"""Knocking where nobody answers yet: at seeds, at members that were given up, at strangers.
+
+Its own file because cuts heal at any time, so this never ends, and because each of its ways out is
+bounded: whoever can make us open streams could make us do it without end. It must not know what
+comes of a contact.
+"""
+
+import math
+import random
+
+from cluster.gossip.detector import Detector
+from cluster.gossip.effects import ChainsWanted
+from cluster.gossip.members import Members
+from cluster.gossip.messages import Address
+from cluster.gossip.outbox import Outbox
+from cluster.gossip.own import Own
+from cluster.gossip.settings import GossipSettings
+
+_STRANGERS_PER_SECOND = 20.0
+_STRANGERS_MAX = 100.0
+
+
+class Contacts:
+    """Whom one node tries to reach beside its members."""
+
+    def __init__(
+        self,
+        *,
+        own: Own,
+        settings: GossipSettings,
+        outbox: Outbox,
+        members: Members,
+        detector: Detector,
+        seeds: tuple[Address, ...],
+        rng: random.Random,
+    ) -> None:
+        self._own = own
+        self._settings = settings
+        self._outbox = outbox
+        self._members = members
+        self._detector = detector
+        self._seeds = seeds
+        self._rng = rng
+        self._strangers_count = _STRANGERS_MAX
+        self._strangers_seconds = 0.0
+        self.due_seconds = math.inf
+
+    def advance(self, now: float) -> None:
+        """Try one that was given up, and a seed that is no member; all seeds while alone."""
+        here = self._members.here
+        settings = self._settings
+        wait = settings.reach_interval_seconds if here else settings.join_interval_seconds
+        self.due_seconds = now + wait * (0.75 + 0.5 * self._rng.random())
+        if self._members.failed:
+            lost = self._rng.choice(self._members.failed)
+            self._detector.run_errand(lost, [self._own.member], now)
+        met = {one.address: None for one in here}
+        missing = [one for one in self._seeds if one not in met and one != self._own.address]
+        if here and missing:
+            missing = [self._rng.choice(missing)]
+        for seed in missing:
+            self._outbox.emit(ChainsWanted(ask=seed))
+
+    def ask_stranger(self, source: Address, now: float) -> None:
+        """Somebody unknown speaks of our cluster: ask who it is, so many times a second."""
+        elapsed = now - self._strangers_seconds
+        self._strangers_seconds = now
+        left = self._strangers_count + elapsed * _STRANGERS_PER_SECOND
+        self._strangers_count = min(_STRANGERS_MAX, left)
+        if self._strangers_count >= 1:
+            self._strangers_count -= 1
+            self._outbox.emit(ChainsWanted(ask=source))

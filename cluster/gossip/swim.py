@@ -1,0 +1,406 @@
+"""Swim: who is here, as one state machine without a clock, a socket or a set.
+
+The page to read first. Like every state machine of the project it has five verbs: `receive`,
+`advance`, `deadline`, `view`, and requests; all but the questions return effects, to be carried out
+in order. The theory of operation:
+
+1. Each node keeps the newest signed member record of every other (`records`). Records, claims and
+   summaries are news: repeated to a few random members every `gossip_interval_seconds` (`rumors`),
+   and put into whatever room other datagrams leave.
+2. A digest of all member records rides in every ping and ack. Where two differ, they find out what
+   is missing and send it (`reconcile`). So news may be lost, and still everybody agrees soon.
+3. One member an interval is asked whether it is there (`detector`). Silence makes an accusation,
+   accusations make doubt, doubt ends in *failed* (`doubts`, `suspicion`), unless the accused raises
+   its version, which only its own signature can.
+4. States go from their origin straight to each rack mate; whoever misses one asks another mate.
+5. A node that was not running for a while knows it, and gets up to date before it accuses anybody.
+
+It must not know watts, certificates, or how bytes travel.
+"""
+
+import math
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from cluster.gossip.answers import Answers
+from cluster.gossip.beliefs import Beliefs
+from cluster.gossip.contacts import Contacts
+from cluster.gossip.detector import Detector
+from cluster.gossip.doubts import Doubts
+from cluster.gossip.effects import (
+    Effect,
+    Equivocated,
+    Head,
+    Paused,
+    PersistEpoch,
+    PersistHeads,
+)
+from cluster.gossip.envelope import Reason
+from cluster.gossip.farewell import Farewell
+from cluster.gossip.fields import DecodeError
+from cluster.gossip.members import Introduction, Member, Members
+from cluster.gossip.messages import (
+    Address,
+    Application,
+    Entry,
+    Kind,
+    OperatorNews,
+    RackSummary,
+    StateDigest,
+    Statement,
+)
+from cluster.gossip.outbox import Outbox
+from cluster.gossip.own import Identity, Own
+from cluster.gossip.reconcile import Reconciler
+from cluster.gossip.records import Slot
+from cluster.gossip.rumors import Urgency
+from cluster.gossip.settings import GossipSettings
+from cluster.gossip.statements import summary_body
+from cluster.gossip.view import GossipView, is_speaker, view_member, view_racks
+from cluster.gossip.wire import decode_payload
+from cluster.ids import NodeId
+from cluster.signatures import Signer, Verifier
+
+_ISOLATED_SECONDS = 5.0
+_PULL_ENTRIES_MAX = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Datagram:
+    """Bytes that came from an address."""
+
+    source: Address
+    data: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The machine at an address says that nobody listens there (ICMP port unreachable)."""
+
+    address: Address
+
+
+Input: TypeAlias = Datagram | Refused
+
+
+class Swim:
+    """One node of the gossip."""
+
+    def __init__(
+        self,
+        *,
+        identity: Identity,
+        signer: Signer,
+        verifier: Verifier,
+        rng: random.Random,
+        settings: GossipSettings | None = None,
+        seeds: Sequence[Address] = (),
+        heads: Mapping[NodeId, Head] | None = None,
+    ) -> None:
+        self._settings = settings or GossipSettings()
+        self._rng = rng
+        self._own = Own(identity, signer)
+        self._members = Members(identity.introduction.rack)
+        self._outbox = Outbox(self._own, self._settings, self._members)
+        self._doubts = Doubts(
+            own=self._own, settings=self._settings, outbox=self._outbox, members=self._members
+        )
+        self._beliefs = Beliefs(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            doubts=self._doubts,
+            verifier=verifier,
+            heads=heads or {},
+        )
+        self._detector = Detector(
+            settings=self._settings,
+            outbox=self._outbox,
+            members=self._members,
+            doubts=self._doubts,
+            records=self._beliefs.records,
+            own_id=self._own.node_id,
+            rng=rng,
+        )
+        self._reconciler = Reconciler(self._beliefs.records, self._outbox, rng)
+        self._farewell = Farewell(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            members=self._members,
+            detector=self._detector,
+        )
+        self._contacts = Contacts(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            members=self._members,
+            detector=self._detector,
+            seeds=tuple(seeds),
+            rng=rng,
+        )
+        self._answers = Answers(
+            farewell=self._farewell,
+            settings=self._settings,
+            outbox=self._outbox,
+            beliefs=self._beliefs,
+            detector=self._detector,
+            reconciler=self._reconciler,
+        )
+        self._due_seconds = math.inf
+        self._gossip_seconds = 0.0
+        self._pull_seconds = math.inf
+        self._persist_seconds = math.inf
+        self._heads_kept: tuple[Head, ...] = ()
+
+    def start(self, now: float) -> list[Effect]:
+        """Begin: knock at the seeds."""
+        self._detector.start(now)
+        self._contacts.due_seconds = now
+        self._pull_seconds = now + self._settings.state_pull_seconds
+        self._persist_seconds = now + self._settings.persist_interval_seconds
+        self._gossip_seconds = now
+        self._run_timers(now)
+        return self._finish(now)
+
+    def receive(self, came: Input, now: float) -> list[Effect]:
+        """Something came from the network."""
+        if self._farewell.is_over:
+            return []
+        self._notice_pause(now)
+        match came:
+            case Datagram(source=source, data=data):
+                self._receive(data, source, now)
+            case Refused(address=address):
+                self._detector.hear_refused(address, now)
+        return self._finish(now)
+
+    def advance(self, now: float) -> list[Effect]:
+        """Time has passed."""
+        if self._farewell.is_over:
+            return []
+        self._notice_pause(now)
+        self._run_timers(now)
+        return self._finish(now)
+
+    def deadline(self) -> float | None:
+        """When `advance` is wanted; None once this node has left."""
+        if self._farewell.is_over:
+            return None
+        due = min(self._detector.deadline(), self._contacts.due_seconds, self._pull_seconds)
+        due = min(due, self._persist_seconds, self._farewell.due_seconds)
+        end = self._doubts.next_end()
+        if end is not None:
+            due = min(due, max(end, self._detector.hush_until_seconds))
+        if self._outbox.news and self._members.here:
+            due = min(due, self._gossip_seconds)
+        return due
+
+    def view(self, now: float) -> GossipView:
+        """What this node knows of the others."""
+        settings = self._settings
+        answered = self._detector.answered_seconds
+        is_unanswered = answered is None or now - answered > _ISOLATED_SECONDS
+        return GossipView(
+            node_id=self._own.node_id,
+            version=self._own.member.version,
+            members=tuple(
+                view_member(one, settings, now)
+                for one in sorted(self._members, key=lambda one: one.node_id)
+            ),
+            racks=view_racks(self._own, self._members, self._beliefs.records),
+            digest=self._beliefs.records.digest,
+            health_score=self._detector.health.score,
+            is_speaker=is_speaker(self._own, self._members),
+            is_isolated=len(self._members) > 0 and is_unanswered,
+            is_leaving=self._farewell.is_begun,
+            checks_total=self._beliefs.door.checks_total,
+        )
+
+    def trust(
+        self, introductions: Iterable[Introduction], source: Address, now: float
+    ) -> list[Effect]:
+        """Certificates that came over the stream, judged; who is at the source may be new to us."""
+        for introduction in introductions:
+            if not self._beliefs.is_excluded(introduction.node_id):
+                self._beliefs.trust(introduction, now)
+        is_met = any(one.address == source for one in self._members.here)
+        if not is_met:
+            self._outbox.send(source, [self._own.member, self._reconciler.summary()])
+        return self._finish(now)
+
+    def exclude(self, node_id: NodeId, reason: str, now: float) -> list[Effect]:
+        """An operator removed or revoked this node."""
+        self._beliefs.exclude(node_id, reason, now)
+        return self._finish(now)
+
+    def readmit(self, introduction: Introduction, now: float) -> list[Effect]:
+        """A removed node has come back with a new certificate that stands."""
+        self._beliefs.readmit(introduction, now)
+        return self._finish(now)
+
+    def relay_operator_record(self, record: bytes, now: float) -> list[Effect]:
+        """Pass on a record that stands, before everything else."""
+        self._answers.mark_record(record)
+        self._outbox.spread_record(record)
+        return self._finish(now)
+
+    def publish_state(self, state: bytes, now: float) -> list[Effect]:
+        """Tell the rack how we are; once a second."""
+        statement = self._own.say(Kind.STATE, (state,))
+        self._beliefs.records.put(statement)
+        for mate in self._members.mates:
+            if mate.address is not None:
+                self._outbox.send(mate.address, [statement])
+        return self._finish(now)
+
+    def publish_summary(self, payload: bytes, now: float) -> list[Effect]:
+        """Tell the other racks how ours is; for the one that speaks for it."""
+        summary = RackSummary(rack=self._own.introduction.rack, payload=payload)
+        statement = self._own.say(Kind.SUMMARY, summary_body(summary))
+        self._beliefs.records.put(statement)
+        self._outbox.spread(statement, Urgency.SUMMARY)
+        return self._finish(now)
+
+    def send_application(self, to: NodeId, message: Application, now: float) -> list[Effect]:
+        """Send a message of the layer above; it may be lost."""
+        member = self._members.get(to)
+        if member is not None and member.address is not None:
+            self._outbox.send(member.address, [message])
+        return self._finish(now)
+
+    def move(self, addresses: tuple[Address, ...], now: float) -> list[Effect]:
+        """We are to be found somewhere else now."""
+        self._announce(self._own.move(addresses))
+        return self._finish(now)
+
+    def leave(self, now: float) -> list[Effect]:
+        """Say good-bye, and stay until some have heard it."""
+        self._announce(self._own.leave())
+        self._farewell.begin(self._rng, now)
+        return self._finish(now)
+
+    def _receive(self, data: bytes, source: Address, now: float) -> None:
+        opened = self._beliefs.door.open(data, source, now)
+        if isinstance(opened, Reason):
+            self._outbox.reject(opened, source)
+            if opened is Reason.UNKNOWN:
+                self._contacts.ask_stranger(source, now)
+            return
+        try:
+            messages = decode_payload(opened.payload)
+        except DecodeError:
+            self._outbox.reject(Reason.MALFORMED, source)
+            return
+        for message in messages:
+            if not opened.is_signed and not isinstance(message, Statement | OperatorNews):
+                self._outbox.reject(Reason.NOT_ALLOWED, source)
+                return
+            self._answers.answer(message, opened, source, now)
+
+    def _run_timers(self, now: float) -> None:
+        self._detector.advance(now)
+        if now >= self._detector.hush_until_seconds:
+            self._doubts.expire(now)
+        if now >= self._contacts.due_seconds:
+            self._contacts.advance(now)
+        if now >= self._pull_seconds:
+            self._pull_states(now)
+        if now >= self._persist_seconds:
+            self._persist_seconds = now + self._settings.persist_interval_seconds
+            self._persist()
+        if self._outbox.news and now >= self._gossip_seconds:
+            self._gossip(now)
+        if now >= self._farewell.due_seconds:
+            self._farewell.advance(now)
+
+    def _finish(self, now: float) -> list[Effect]:
+        """What every public verb ends with."""
+        self._defend()
+        self._beliefs.flush_wanted()
+        if self._outbox.is_urgent:
+            self._outbox.is_urgent = False
+            soon = now + self._settings.eager_seconds
+            self._gossip_seconds = min(self._gossip_seconds, soon)
+        effects = self._outbox.drain()
+        self._due_seconds = self.deadline() or math.inf
+        return effects
+
+    def _defend(self) -> None:
+        """Refute whoever says that we are not here; outlive a life of ours that we forgot."""
+        if self._farewell.is_begun:
+            return
+        outlived, self._beliefs.outlived = self._beliefs.outlived, None
+        accused_by, self._doubts.accused_by = self._doubts.accused_by, None
+        if outlived is not None:
+            held = self._beliefs.records.get(Slot.MEMBER, self._own.node_id)
+            if held is not None and held.is_equivocal:
+                self._outbox.emit(Equivocated(node_id=self._own.node_id, proof=held.statements))
+            statement = self._own.outlive(outlived)
+            self._outbox.emit(PersistEpoch(epoch=self._own.epoch))
+            self._announce(statement)
+        elif accused_by is not None:
+            self._detector.health.was_accused()
+            self._announce(self._own.refute())
+
+    def _announce(self, statement: Statement) -> None:
+        """Say it to everybody at once, as far as that is possible, and let it be repeated."""
+        self._beliefs.records.put(statement)
+        self._outbox.spread(statement, Urgency.CLAIM)
+        here = self._members.here
+        if len(here) > self._settings.direct_members_max:
+            here = self._rng.sample(here, self._settings.direct_members_max)
+        for member in here:
+            if member.address is not None:
+                self._outbox.send(member.address, [statement])
+
+    def _gossip(self, now: float) -> None:
+        self._gossip_seconds = now + self._settings.gossip_interval_seconds
+        here = self._members.here
+        for member in self._rng.sample(here, min(self._settings.fanout_count, len(here))):
+            if member.address is not None:
+                self._outbox.send(member.address, [])
+
+    def _pull_states(self, now: float) -> None:
+        """Ask a mate for the states of others that have not come."""
+        self._pull_seconds = now + self._settings.probe_interval_seconds
+        limit = now - self._settings.state_pull_seconds
+        overdue = [one for one in self._members.mates if _is_overdue(one, limit)]
+        fresh = [one for one in self._members.mates if not _is_overdue(one, limit)]
+        if not overdue or not fresh:
+            return
+        chosen = self._rng.sample(overdue, min(_PULL_ENTRIES_MAX, len(overdue)))
+        entries = tuple(
+            Entry(node_id=one.node_id, version=one.state_version, content_hash=0) for one in chosen
+        )
+        mate = self._rng.choice(fresh)
+        if mate.address is not None:
+            self._outbox.send(mate.address, [StateDigest(entries=entries)])
+
+    def _persist(self) -> None:
+        heads = self._members.heads(self._beliefs.floors)
+        if heads != self._heads_kept:
+            self._heads_kept = heads
+            self._outbox.emit(PersistHeads(heads=heads))
+
+    def _notice_pause(self, now: float) -> None:
+        late = now - self._due_seconds
+        if late <= self._settings.pause_seconds:
+            return
+        self._due_seconds = math.inf
+        self._outbox.emit(Paused(pause_seconds=late))
+        self._detector.begin_anew(now)
+        self._doubts.begin_anew(now)
+        if not self._farewell.is_begun:
+            # Others have missed us: better to say that we are back than to wait to be told.
+            self._announce(self._own.refute())
+        here = self._members.here
+        for member in self._rng.sample(here, min(self._settings.fanout_count, len(here))):
+            if member.address is not None:
+                self._outbox.send(member.address, [self._reconciler.summary()])
+
+
+def _is_overdue(member: Member, limit: float) -> bool:
+    return max(member.state_seconds or 0.0, member.changed_seconds) < limit
