@@ -101,7 +101,11 @@ def configure(level: str, *, is_json: bool) -> None:
         renderer = structlog.processors.JSONRenderer()
     else:
         renderer = structlog.dev.ConsoleRenderer(
-            colors=sys.stderr is not None and sys.stderr.isatty(), pad_event_to=0, sort_keys=False
+            colors=sys.stderr is not None and sys.stderr.isatty(),
+            pad_event_to=0,
+            sort_keys=False,
+            # Without the local variables that the formatter otherwise shows where rich is there.
+            exception_formatter=structlog.dev.plain_traceback,
         )
     structlog.configure(
         processors=[

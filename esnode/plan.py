@@ -22,6 +22,9 @@ from esnode.drivers.base import GpuDriver
 from esnode.drivers.ipmi import ProcessRunner
 
 APP_DEADLINE_SECONDS = 2.0
+POWER_INTERVAL_SECONDS_MAX = 60.0
+"""However seldom the rest is collected: RAPL's counters go round, those of 65 kJ in 65 s at the
+highest draw, and an interval with an unknown number of rounds counts for nothing."""
 KILL_GRACE_SECONDS = 1.0
 """ipmitool is run twice, and killed at its own deadline each time; the worker waits this much
 longer for its thread."""
@@ -100,7 +103,12 @@ def make_plan(config: Config, hardware: Hardware) -> Plan:
     plan("filesystem", config.enable_disk, lambda: FilesystemCollector(root))
     plan("network", config.enable_network, lambda: NetworkCollector(root))
     plan("numa", config.enable_numa, lambda: NumaCollector(root))
-    plan("power", config.enable_power, lambda: PowerCollector(root))
+    plan(
+        "power",
+        config.enable_power,
+        lambda: PowerCollector(root),
+        interval_seconds=min(config.scrape_interval, POWER_INTERVAL_SECONDS_MAX),
+    )
     plan(
         "ipmi",
         config.enable_power and config.enable_ipmi,

@@ -28,11 +28,12 @@ from cluster.gossip.effects import (
     Status,
 )
 from cluster.gossip.envelope import Reason
+from cluster.gossip.inputs import Datagram, Input, Refused
 from cluster.gossip.members import Introduction
 from cluster.gossip.messages import Address
 from cluster.gossip.own import Identity
 from cluster.gossip.settings import DATAGRAM_BYTES_MAX, GossipSettings
-from cluster.gossip.swim import Datagram, Input, Refused, Swim
+from cluster.gossip.swim import Swim
 from cluster.ids import ClusterId, NodeId, NodeName, RackId
 from cluster.signatures import KeyedHashKeyring, KeyedHashSigner
 
@@ -91,6 +92,8 @@ class World:
         self.duplicate_ratio = 0.0
         self.delay_seconds = (0.0002, 0.002)
         self.sides: dict[Address, int] = {}
+        self.removals: dict[bytes, NodeId] = {}
+        """What an operator's record removes; whoever hears one judges, relays and obeys it."""
         self.taps: list[Callable[[Address, Address, bytes], None]] = []
         self._settings = settings or GossipSettings()
         self._has_states = has_states
@@ -208,6 +211,12 @@ class World:
         assert node.swim is not None
         self._do(node, request(node.swim, self.now))
 
+    def obey(self, node: Node, record: bytes) -> None:
+        if node.swim is None or record not in self.removals:
+            return
+        self._do(node, node.swim.relay_operator_record(record, self.now))
+        self._do(node, node.swim.exclude(self.removals[record], "removed", self.now))
+
     def inject(self, to: Node, data: bytes, source: str = "10.66.6.6:666") -> None:
         """A datagram of somebody who is none of ours."""
         self._hand_in(to, Datagram(source=Address(source), data=data))
@@ -286,6 +295,7 @@ class World:
                 node.delivered.append(effect)
             case OperatorRecordHeard(record=record):
                 node.records.append(record)
+                self.obey(node, record)
             case Equivocated():
                 node.equivocated.append(effect)
             case Paused(pause_seconds=seconds):

@@ -89,6 +89,7 @@ def gpu_reading(index: int) -> GpuReading:
         pcie_replays_total=4,
         is_persistence_enabled=True,
         is_mig_enabled=False,
+        unlisted_process_count=11,
         processes=(GpuProcess(pid=4242, kind="compute", name=AWKWARD, memory_used_bytes=1 << 30),),
         absent=ABSENT,
     )

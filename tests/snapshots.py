@@ -69,6 +69,7 @@ SOURCES = (
         reason="no answer within 2 s; waiting for it to come back",
         duration_seconds=0.002,
         last_success_at_seconds=900.0,
+        last_error_at_seconds=990.0,
         stalled_since_seconds=990.0,
         interval_seconds=5.0,
         errors_total=3,

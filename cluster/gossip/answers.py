@@ -12,7 +12,7 @@ import math
 from cluster.gossip.beliefs import Beliefs
 from cluster.gossip.detector import Detector, claims
 from cluster.gossip.effects import Deliver, OperatorRecordHeard
-from cluster.gossip.envelope import Envelope, Reason
+from cluster.gossip.envelope import Envelope, Reason, look
 from cluster.gossip.farewell import Farewell
 from cluster.gossip.fields import DecodeError
 from cluster.gossip.messages import (
@@ -100,6 +100,22 @@ class Answers:
                 self._deliver(message, envelope.sender, source, now)
             case Statement():
                 self._beliefs.hear(message, source, now)
+
+    def answer_earlier_life(self, datagram: bytes, source: Address, now: float) -> None:
+        """Show a node that counts from too low what it once signed, so that it can go on above.
+
+        Or show it to whoever replays its datagrams, a few times a second, which tells them nothing.
+        """
+        seen = look(datagram, self._beliefs.cluster_id)
+        if isinstance(seen, Reason):
+            return
+        held = self._beliefs.records.get(Slot.MEMBER, seen.sender)
+        member = self._beliefs.members.get(seen.sender)
+        if held is None or member is None or seen.version.epoch >= held.version.epoch:
+            return
+        if now - member.warned_seconds >= _WARN_SECONDS:
+            member.warned_seconds = now
+            self._outbox.send_all(source, held.statements, 1)
 
     def mark_record(self, record: bytes) -> None:
         """An operator's record that is known here: the layer above need not judge it again."""

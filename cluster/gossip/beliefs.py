@@ -44,7 +44,7 @@ from cluster.gossip.statements import (
     read_summary,
     verify_statement,
 )
-from cluster.ids import NodeId
+from cluster.ids import ClusterId, NodeId
 from cluster.signatures import Verifier
 
 _PENDING_MAX = 4096
@@ -94,6 +94,11 @@ class Beliefs:
     def own_id(self) -> NodeId:
         """Whose beliefs these are."""
         return self._own.node_id
+
+    @property
+    def cluster_id(self) -> ClusterId:
+        """Which cluster they are about."""
+        return self._own.cluster_id
 
     def trust(self, introduction: Introduction, now: float) -> None:
         """A certificate speaks for this node from now on."""
@@ -159,7 +164,7 @@ class Beliefs:
         return Reason.UNKNOWN if known is None else known.public_key
 
     def _wait_for_chain(self, statement: Statement, source: Address) -> None:
-        if statement.kind is not Kind.MEMBER:
+        if statement.kind not in (Kind.MEMBER, Kind.LEFT):
             self._outbox.reject(Reason.UNKNOWN, source)
             return
         held = self._pending.get(statement.signer)
@@ -288,6 +293,7 @@ class Beliefs:
         member = self.members.get(statement.signer)
         if member is None:
             # It left before we heard of it: nothing to show, but to be passed on all the same.
+            self._outbox.spread(statement, Urgency.CLAIM)
             return
         self._doubts.void(member)
         member.version = statement.version

@@ -64,7 +64,7 @@ class Detector:
         self.health = LocalHealth(settings.health_max_score)
         self.hush_until_seconds = 0.0
         self.answered_seconds: float | None = None
-        """When anybody last answered us."""
+        """When anybody last answered us, or when we began."""
         self._round: Round | None = None
         self._favours: dict[int, Favour] = {}
         self._errands: dict[int, Errand] = {}
@@ -73,6 +73,8 @@ class Detector:
 
     def start(self, now: float) -> None:
         """Begin to probe, not all members at the same moment."""
+        if self.answered_seconds is None:
+            self.answered_seconds = now
         self._next_seconds = now + self._rng.random() * self._settings.probe_interval_seconds
 
     def begin_anew(self, now: float) -> None:

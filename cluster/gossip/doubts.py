@@ -85,6 +85,14 @@ class Doubts:
                 member.claims.pop(accuser, None)
                 self._outbox.news.drop(news_key(Kind.SUSPECT, accuser, member.node_id))
 
+    def verdicts(self, node_id: NodeId) -> list[Statement]:
+        """What convinces others that a member has failed, if it has."""
+        member = self.members.get(node_id)
+        if member is None or member.status is not Status.FAILED:
+            return []
+        given = [one for one in member.claims.values() if one.kind is Kind.FAILED]
+        return given[: self._settings.quorum_count]
+
     def expire(self, now: float) -> None:
         """Give up those whose suspicion has ended."""
         for member in list(self.members.suspects):

@@ -10,13 +10,15 @@ a difference of digests is noticed with the next ping. The conversation:
     B -> A   what A lacks or has an older version of; a page (reply) where A is ahead
     A -> B   what B lacks
 
-What a member does not know that it lacks it finds in the other's page, so one summary serves both
-sides. Each step is bounded; what is left over is found again at the next ping. It must not know
-probing.
+With the record of one that has failed goes what its accusers signed, so that whoever comes later
+need not find it out alone. What a member does not know that it lacks it finds in the other's page,
+so one summary serves both sides. Each step is bounded; what is left over is found again at the next
+ping. It must not know probing.
 """
 
 import random
 
+from cluster.gossip.doubts import Doubts
 from cluster.gossip.messages import NEVER, Address, Entry, Page, Statement, Summary
 from cluster.gossip.outbox import Outbox
 from cluster.gossip.records import Held, Records, Slot, bucket_of
@@ -34,7 +36,10 @@ _LAST = b"\xff" * KEY_ID_BYTES
 class Reconciler:
     """Compares this node's member records with those of others."""
 
-    def __init__(self, records: Records, outbox: Outbox, rng: random.Random) -> None:
+    def __init__(
+        self, records: Records, outbox: Outbox, doubts: Doubts, rng: random.Random
+    ) -> None:
+        self._doubts = doubts
         self._records = records
         self._outbox = outbox
         self._rng = rng
@@ -57,7 +62,8 @@ class Reconciler:
                 continue
             held = self._records.bucket(bucket)
             if theirs == 0:
-                given.extend(one for _, entry in held for one in entry.statements)
+                for node_id, entry in held:
+                    given.extend([*entry.statements, *self._doubts.verdicts(node_id)])
             else:
                 pages.extend(_pages(bucket, held))
         self._outbox.send_all(to, given, _DATAGRAMS_MAX)
@@ -78,7 +84,7 @@ class Reconciler:
             version = NEVER if known is None else known.version
             is_other = known is None or known.content_hash != entry.content_hash
             if entry.version > version or (entry.version == version and is_other):
-                given.extend(entry.statements)
+                given.extend([*entry.statements, *self._doubts.verdicts(node_id)])
         self._outbox.send_all(to, given, _DATAGRAMS_MAX)
         if not page.is_reply and any(self._is_behind(entry) for entry in page.entries):
             reply = Page(

@@ -65,11 +65,16 @@ class News:
         taken: dict[Urgency, int] = dict.fromkeys(Urgency, 0)
         left = free_bytes
         for urgency in Urgency:
-            share = min(left, int(free_bytes * _SHARES[urgency]))
+            share = min(left, max(int(free_bytes * _SHARES[urgency]), self._first_bytes(urgency)))
             left -= self._take(urgency, share, taken, chosen)
         for urgency in Urgency:
             left -= self._take(urgency, left, taken, chosen)
         return chosen
+
+    def _first_bytes(self, urgency: Urgency) -> int:
+        """Of the item whose turn it is: a large one must not wait for ever."""
+        first = next(iter(self._classes[urgency].values()), None)
+        return 0 if first is None else len(first.encoded) + _SLACK_BYTES
 
     def _take(
         self, urgency: Urgency, room: int, taken: dict[Urgency, int], chosen: list[bytes]

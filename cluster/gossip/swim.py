@@ -21,9 +21,8 @@ It must not know watts, certificates, or how bytes travel.
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeAlias
 
+from cluster.errors import Misuse
 from cluster.gossip.answers import Answers
 from cluster.gossip.beliefs import Beliefs
 from cluster.gossip.contacts import Contacts
@@ -40,15 +39,14 @@ from cluster.gossip.effects import (
 from cluster.gossip.envelope import Reason
 from cluster.gossip.farewell import Farewell
 from cluster.gossip.fields import DecodeError
-from cluster.gossip.members import Introduction, Member, Members
+from cluster.gossip.inputs import Datagram, Input, Refused
+from cluster.gossip.members import Introduction, Members
 from cluster.gossip.messages import (
     Address,
     Application,
-    Entry,
     Kind,
     OperatorNews,
     RackSummary,
-    StateDigest,
     Statement,
 )
 from cluster.gossip.outbox import Outbox
@@ -58,31 +56,15 @@ from cluster.gossip.records import Slot
 from cluster.gossip.rumors import Urgency
 from cluster.gossip.settings import GossipSettings
 from cluster.gossip.statements import summary_body
+from cluster.gossip.states import States
 from cluster.gossip.view import GossipView, is_speaker, view_member, view_racks
 from cluster.gossip.wire import decode_payload
 from cluster.ids import NodeId
 from cluster.signatures import Signer, Verifier
 
+OPAQUE_BYTES_MAX = 1200
+"""Of a message or record that gossip does not look into; with its frame it fits a datagram."""
 _ISOLATED_SECONDS = 5.0
-_PULL_ENTRIES_MAX = 16
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Datagram:
-    """Bytes that came from an address."""
-
-    source: Address
-    data: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """The machine at an address says that nobody listens there (ICMP port unreachable)."""
-
-    address: Address
-
-
-Input: TypeAlias = Datagram | Refused
 
 
 class Swim:
@@ -124,7 +106,15 @@ class Swim:
             own_id=self._own.node_id,
             rng=rng,
         )
-        self._reconciler = Reconciler(self._beliefs.records, self._outbox, rng)
+        self._reconciler = Reconciler(self._beliefs.records, self._outbox, self._doubts, rng)
+        self._states = States(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            members=self._members,
+            records=self._beliefs.records,
+            rng=rng,
+        )
         self._farewell = Farewell(
             own=self._own,
             settings=self._settings,
@@ -151,7 +141,6 @@ class Swim:
         )
         self._due_seconds = math.inf
         self._gossip_seconds = 0.0
-        self._pull_seconds = math.inf
         self._persist_seconds = math.inf
         self._heads_kept: tuple[Head, ...] = ()
 
@@ -159,7 +148,7 @@ class Swim:
         """Begin: knock at the seeds."""
         self._detector.start(now)
         self._contacts.due_seconds = now
-        self._pull_seconds = now + self._settings.state_pull_seconds
+        self._states.start(now)
         self._persist_seconds = now + self._settings.persist_interval_seconds
         self._gossip_seconds = now
         self._run_timers(now)
@@ -189,7 +178,7 @@ class Swim:
         """When `advance` is wanted; None once this node has left."""
         if self._farewell.is_over:
             return None
-        due = min(self._detector.deadline(), self._contacts.due_seconds, self._pull_seconds)
+        due = min(self._detector.deadline(), self._contacts.due_seconds, self._states.due_seconds)
         due = min(due, self._persist_seconds, self._farewell.due_seconds)
         end = self._doubts.next_end()
         if end is not None:
@@ -242,18 +231,19 @@ class Swim:
         return self._finish(now)
 
     def relay_operator_record(self, record: bytes, now: float) -> list[Effect]:
-        """Pass on a record that stands, before everything else."""
+        """Pass on a record that stands, before everything else.
+
+        Raises:
+            Misuse: it is larger than `OPAQUE_BYTES_MAX`; such a record goes over the stream.
+        """
+        _check_size(record)
         self._answers.mark_record(record)
         self._outbox.spread_record(record)
         return self._finish(now)
 
     def publish_state(self, state: bytes, now: float) -> list[Effect]:
         """Tell the rack how we are; once a second."""
-        statement = self._own.say(Kind.STATE, (state,))
-        self._beliefs.records.put(statement)
-        for mate in self._members.mates:
-            if mate.address is not None:
-                self._outbox.send(mate.address, [statement])
+        self._states.publish(state)
         return self._finish(now)
 
     def publish_summary(self, payload: bytes, now: float) -> list[Effect]:
@@ -265,7 +255,12 @@ class Swim:
         return self._finish(now)
 
     def send_application(self, to: NodeId, message: Application, now: float) -> list[Effect]:
-        """Send a message of the layer above; it may be lost."""
+        """Send a message of the layer above; it may be lost.
+
+        Raises:
+            Misuse: it is larger than `OPAQUE_BYTES_MAX`.
+        """
+        _check_size(message.payload)
         member = self._members.get(to)
         if member is not None and member.address is not None:
             self._outbox.send(member.address, [message])
@@ -288,6 +283,8 @@ class Swim:
             self._outbox.reject(opened, source)
             if opened is Reason.UNKNOWN:
                 self._contacts.ask_stranger(source, now)
+            elif opened is Reason.REPLAYED:
+                self._answers.answer_earlier_life(data, source, now)
             return
         try:
             messages = decode_payload(opened.payload)
@@ -306,8 +303,8 @@ class Swim:
             self._doubts.expire(now)
         if now >= self._contacts.due_seconds:
             self._contacts.advance(now)
-        if now >= self._pull_seconds:
-            self._pull_states(now)
+        if now >= self._states.due_seconds:
+            self._states.advance(now)
         if now >= self._persist_seconds:
             self._persist_seconds = now + self._settings.persist_interval_seconds
             self._persist()
@@ -325,7 +322,9 @@ class Swim:
             soon = now + self._settings.eager_seconds
             self._gossip_seconds = min(self._gossip_seconds, soon)
         effects = self._outbox.drain()
-        self._due_seconds = self.deadline() or math.inf
+        due = self.deadline()
+        # What has just become due was not asked for before: to be late for it is no pause.
+        self._due_seconds = math.inf if due is None else max(due, now)
         return effects
 
     def _defend(self) -> None:
@@ -363,22 +362,6 @@ class Swim:
             if member.address is not None:
                 self._outbox.send(member.address, [])
 
-    def _pull_states(self, now: float) -> None:
-        """Ask a mate for the states of others that have not come."""
-        self._pull_seconds = now + self._settings.probe_interval_seconds
-        limit = now - self._settings.state_pull_seconds
-        overdue = [one for one in self._members.mates if _is_overdue(one, limit)]
-        fresh = [one for one in self._members.mates if not _is_overdue(one, limit)]
-        if not overdue or not fresh:
-            return
-        chosen = self._rng.sample(overdue, min(_PULL_ENTRIES_MAX, len(overdue)))
-        entries = tuple(
-            Entry(node_id=one.node_id, version=one.state_version, content_hash=0) for one in chosen
-        )
-        mate = self._rng.choice(fresh)
-        if mate.address is not None:
-            self._outbox.send(mate.address, [StateDigest(entries=entries)])
-
     def _persist(self) -> None:
         heads = self._members.heads(self._beliefs.floors)
         if heads != self._heads_kept:
@@ -402,5 +385,6 @@ class Swim:
                 self._outbox.send(member.address, [self._reconciler.summary()])
 
 
-def _is_overdue(member: Member, limit: float) -> bool:
-    return max(member.state_seconds or 0.0, member.changed_seconds) < limit
+def _check_size(opaque: bytes) -> None:
+    if len(opaque) > OPAQUE_BYTES_MAX:
+        raise Misuse(f"{len(opaque)} bytes do not fit into a datagram; send them by stream")

@@ -15,6 +15,7 @@ from esnode.cli.context import (
     remember_options,
     wants_color,
 )
+from esnode.config.load import LoadedConfig
 
 
 @click.command()
@@ -43,10 +44,19 @@ def agent(ctx: click.Context, /, live: bool, **options: Any) -> None:
     if live:
         from esnode.cli.live import Screen
 
-        # The table shows what goes wrong; log lines would tear it.
-        loaded = replace(loaded, config=replace(loaded.config, log_level="error"))
         show = Screen(is_colored=wants_color(ctx)).show
+
+    def as_shown(loaded: LoadedConfig) -> LoadedConfig:
+        # The live table shows what goes wrong; log lines would tear it.
+        quiet = replace(loaded.config, log_level="error")
+        return replace(loaded, config=quiet) if live else loaded
+
     try:
-        run_agent(loaded, reload=lambda: read_config(ctx), environment=dict(os.environ), show=show)
+        run_agent(
+            as_shown(loaded),
+            reload=lambda: as_shown(read_config(ctx)),
+            environment=dict(os.environ),
+            show=show,
+        )
     except (ListenError, StateInUse) as error:
         fail(str(error), code=EXIT_DEGRADED)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -159,6 +160,7 @@ def set_(ctx: click.Context, assignment: tuple[str, ...]) -> None:
         changes[key.strip()] = value
     file = _write(ctx, changes)
     click.echo(f"{file}: {', '.join(changes)} set")
+    _tell_dormant(changes)
 
 
 def _write(ctx: click.Context, changes: dict[str, str]) -> Path:
@@ -181,6 +183,13 @@ def _switch(ctx: click.Context, name: str, value: str) -> None:
     file = _write(ctx, dict.fromkeys(SETS[name], value))
     word = "on" if value == "true" else "off"
     click.echo(f"{file}: {', '.join(SETS[name])} {word}; a running agent takes it at SIGHUP")
+    _tell_dormant(SETS[name])
+
+
+def _tell_dormant(names: Iterable[str]) -> None:
+    for name in names:
+        if KEYS[name].is_dormant:
+            click.echo(f"note: {name} has no effect in this version", err=True)
 
 
 @click.command("enable-metric-set")

@@ -8,7 +8,6 @@ absent, as a part of a sum looks like a counter that was reset; nothing but toke
 tokens (Triton's `nv_inference_request_success` counts requests).
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -28,6 +27,10 @@ _PROMPT_WORDS = frozenset({"prompt", "input"})
 _GENERATION_WORDS = frozenset({"generation", "generated", "output", "completion"})
 _PARTIAL_WORDS = frozenset({"cache", "cached", "draft", "accepted", "rejected", "reasoning"})
 """Words of counters whose tokens other counters have too, so that a sum would count them twice."""
+
+
+COUNT_MAX = 2.0**53
+"""Beyond it a float cannot count by one, and sums of such values end as infinite."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,10 +225,11 @@ def _sum_gauge(
             continue
         if all(_is_count(value) for value in values):
             return sum(values)
-        absent.append(Absence(what=what, reason=f"{gauge.name} is {min(values)}"))
+        bad = next(value for value in values if not _is_count(value))
+        absent.append(Absence(what=what, reason=f"{gauge.name} is {bad}"))
         return None
     return None
 
 
 def _is_count(value: float) -> bool:
-    return math.isfinite(value) and value >= 0
+    return 0 <= value <= COUNT_MAX

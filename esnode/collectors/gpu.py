@@ -37,7 +37,9 @@ def select_visible(identities: Sequence[GpuIdentity], spec: str | None) -> Selec
     if text.lower() in _ALL:
         return Selection(gpus=tuple(identities))
     if text.lower() in _NONE:
-        return Selection(gpus=())
+        # Container runtimes set it so where devices come in by another way (CDI).
+        reason = f"{text!r} watches no GPU; set gpu_visible_devices to all to watch every one"
+        return Selection(gpus=(), absent=(Absence(what="visible_devices", reason=reason),))
     chosen: set[str] = set()
     absent: list[Absence] = []
     entries = [entry for part in text.split(",") if (entry := part.strip())]
@@ -138,7 +140,12 @@ class GpuCollector:
             what="processes",
             reason=f"the {len(kept)} with most memory are kept, {left_out} more are not",
         )
-        return replace(reading, processes=kept, absent=(*reading.absent, absence))
+        return replace(
+            reading,
+            processes=kept,
+            unlisted_process_count=left_out,
+            absent=(*reading.absent, absence),
+        )
 
 
 def _match(identities: Sequence[GpuIdentity], entry: str) -> tuple[list[str], str | None]:

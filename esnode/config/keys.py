@@ -78,7 +78,7 @@ class Config(DormantKeys):
     scrape_interval: float = key(
         5.0,
         INTERVAL,
-        "How often telemetry is collected (floor 100ms).",
+        "How often telemetry is collected (floor 100ms; power at least every 60s).",
         is_reloadable=True,
         file_aliases=(("scrape_interval_seconds", values.parse_plain_seconds),),
         environment_aliases=("ESNODE_SCRAPE_INTERVAL_SECONDS",),

@@ -47,11 +47,13 @@ class Address(NamedTuple):
 
 
 def parse_text(value: object) -> str:
-    """A non-empty text."""
+    """A non-empty text that could also be the name of a file."""
     if not isinstance(value, str):
         raise BadValue(f"is {_kind_of(value)}, not text")
     if not value.strip():
         raise BadValue("is empty")
+    if "\0" in value:
+        raise BadValue("holds a NUL character, which no name may")
     return value.strip()
 
 

@@ -31,7 +31,7 @@ WHOLE_MACHINE_CHIPS = frozenset({"power_meter", "acpi_power_meter"})
 """hwmon drivers whose `power1` is the machine; other chips measure a rail, a card or a drive."""
 
 _SUPPLY_WORDS = frozenset({"ps", "psu", "pws", "supply", "powersupply"})
-_INPUT_WORDS = frozenset({"in", "input"})
+_INPUT_WORDS = frozenset({"in", "input", "pin"})
 _TOTAL_WORDS = frozenset({"total", "sum", "all"})
 
 
@@ -178,7 +178,7 @@ def _is_supply_input(name: str) -> bool:
     words = set(re.findall(r"[a-z]+", name.lower()))
     if words & _TOTAL_WORDS:  # the others are in it already
         return False
-    return "pin" in words or (bool(words & _SUPPLY_WORDS) and bool(words & _INPUT_WORDS))
+    return bool(words & _SUPPLY_WORDS) and bool(words & _INPUT_WORDS)
 
 
 def model_node_power(

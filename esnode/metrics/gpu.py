@@ -168,7 +168,7 @@ GPU = (
         ("gpu_persistence_enabled", "gauge", "1 when the driver stays loaded without clients.", gpu(lambda r: r.is_persistence_enabled)),
         ("gpu_mig_supported", "gauge", "1 when the GPU can be split into instances.", gpu(lambda r: r.identity.is_mig_supported)),
         ("gpu_mig_enabled", "gauge", "1 when the GPU is split into instances.", gpu(lambda r: r.is_mig_enabled)),
-        ("gpu_processes", "gauge", "Processes with a context on the GPU.", gpu(lambda r: len(r.processes) if r.processes is not None else None)),
+        ("gpu_processes", "gauge", "Processes with a context on the GPU.", gpu(lambda r: r.process_count)),
     ),
     *_family(("uuid", "source"), ("gpu_energy_source_info", "info", "Where the energy counter comes from: counter or integrated.", _energy_source)),
     *_family(

@@ -163,8 +163,15 @@ class GpuReading:
     is_mig_enabled: bool | None = None
     processes: tuple[GpuProcess, ...] | None = None
     """``None`` when the driver cannot list them; ``()`` when there are none."""
+    unlisted_process_count: int = 0
+    """How many more there are, none with more memory than those in `processes`."""
     absent: tuple[Absence, ...] = ()
     """Fields that this device or driver does not give, with its return code."""
+
+    @property
+    def process_count(self) -> int | None:
+        """All processes that hold a context on the device."""
+        return None if self.processes is None else len(self.processes) + self.unlisted_process_count
 
     @property
     def power_watts(self) -> float | None:

@@ -54,19 +54,14 @@ def is_healthy(snapshot: Snapshot) -> bool:
 
 
 def _errors(snapshot: Snapshot, unix_seconds: float) -> list[Document]:
-    return [
-        {
-            "collector": status.name,
-            "message": status.reason,
-            "unix_ms": None
-            if status.last_error_at_seconds is None
-            else int(
-                (unix_seconds - snapshot.taken_at_seconds + status.last_error_at_seconds) * 1000
-            ),
-        }
-        for status in snapshot.sources
-        if status.state in ("failed", "stalled")
-    ][:10]
+    clock_began = unix_seconds - snapshot.taken_at_seconds
+    errors: list[Document] = []
+    for status in snapshot.sources:
+        if status.state in ("failed", "stalled"):
+            at = status.last_error_at_seconds
+            unix_ms = None if at is None else int((clock_began + at) * 1000)
+            errors.append({"collector": status.name, "message": status.reason, "unix_ms": unix_ms})
+    return errors[:10]
 
 
 def _host(snapshot: Snapshot) -> Document:

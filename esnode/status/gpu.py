@@ -80,6 +80,7 @@ def describe_gpu(state: GpuState, inventory: GpuInventory | None) -> Document:
         "clock_mem_mhz": _megahertz(reading.clock_memory_hertz),
         "thermal_throttle": _has_reason(reading, "sw_thermal_slowdown", "hw_thermal_slowdown"),
         "power_throttle": _has_reason(reading, "sw_power_cap", "hw_power_brake_slowdown"),
+        "process_count": reading.process_count,
         "processes": _processes(reading),
         "absent": [describe_absence(absence) for absence in reading.absent],
     }

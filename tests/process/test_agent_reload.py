@@ -1,11 +1,12 @@
 """SIGHUP: a new file is taken whole or refused whole, and what needs a restart is named."""
 
+import json
 import signal
 from pathlib import Path
 
 import pytest
 
-from tests.agents import AgentProcess, run_esnode, running_agent, wait_until
+from tests.agents import AgentProcess, run_esnode, running_agent, started_agent, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -144,3 +145,18 @@ def test_many_reloads_at_once_do_no_harm(tmp_path: Path) -> None:
         agent.end()
         assert agent.process.returncode == 0
         assert "Traceback" not in agent.log_path.read_text()
+
+
+def test_a_reload_does_not_let_log_lines_into_a_live_table(tmp_path: Path) -> None:
+    with started_agent(tmp_path, "--live") as agent:
+        announced = agent.state_dir / "agent.json"
+        wait_until(announced.exists, seconds=20, why="the agent's word of where it listens")
+        agent.address = json.loads(announced.read_text())["addresses"][0]
+
+        hang_up(agent)
+        wait_until(
+            lambda: agent.value("esnode_agent_config_reloads_total") == 1, seconds=5, why="reload"
+        )
+        agent.end()
+
+    assert agent.events() == []

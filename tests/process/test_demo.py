@@ -1,4 +1,4 @@
-"""`esnode demo`: it shows a settled machine, ends in one line when it cannot, and leaves nothing."""
+"""`esnode demo`: it shows a settled machine, or ends in one line, and leaves nothing."""
 
 import json
 import os

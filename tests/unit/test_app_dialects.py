@@ -157,6 +157,7 @@ def test_an_endpoint_without_tokens_says_so() -> None:
         pytest.param(math.nan, id="nan"),
         pytest.param(-1.0, id="negative"),
         pytest.param(math.inf, id="infinite"),
+        pytest.param(1e308, id="beyond counting"),
     ],
 )
 def test_a_sum_with_an_unusable_part_is_absent(bad: float) -> None:

@@ -180,6 +180,23 @@ def test_a_set_of_collectors_is_switched_in_the_file(
     assert tomllib.loads(text) == dict.fromkeys(SETS[name], value)
 
 
+@pytest.mark.parametrize(
+    ("words", "note"),
+    [
+        (("enable-metric-set", "mcp"), "note: enable_mcp has no effect in this version\n"),
+        (
+            ("config", "set", "orchestrator.token=x"),
+            "note: orchestrator.token has no effect in this version\n",
+        ),
+        (("config", "set", "scrape_interval=1s"), ""),
+    ],
+)
+def test_a_key_that_nothing_reads_is_said_to_have_no_effect(
+    words: tuple[str, ...], note: str
+) -> None:
+    assert run(*words).stderr == note
+
+
 def test_the_sets_together_are_all_and_name_real_keys() -> None:
     singles = [key for name, keys in SETS.items() if name != "all" for key in keys]
 

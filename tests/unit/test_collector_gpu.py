@@ -70,8 +70,6 @@ def fail_with(error: Exception) -> Callable[[], None]:
         pytest.param("", [0, 1, 2], id="empty"),
         pytest.param("all", [0, 1, 2], id="all"),
         pytest.param(" ALL ", [0, 1, 2], id="all-shouted"),
-        pytest.param("none", [], id="none"),
-        pytest.param("void", [], id="void"),
         pytest.param("1", [1], id="index"),
         pytest.param("001", [1], id="index-with-noughts"),
         pytest.param("2,0", [0, 2], id="indices-in-driver-order"),
@@ -87,6 +85,17 @@ def test_visible_devices_choose_gpus(spec: str | None, indices: list[int]) -> No
 
     assert [gpu.index for gpu in selection.gpus] == indices
     assert selection.absent == ()
+
+
+@pytest.mark.parametrize("spec", ["none", "void", " Void "])
+def test_none_watches_none_and_says_how_to_watch_all(spec: str) -> None:
+    selection = select_visible(GPUS, spec)
+
+    (absence,) = selection.absent
+    assert (selection.gpus, absence.what) == ((), "visible_devices")
+    assert absence.reason == (
+        f"{spec.strip()!r} watches no GPU; set gpu_visible_devices to all to watch every one"
+    )
 
 
 @pytest.mark.parametrize(
@@ -184,6 +193,7 @@ def test_a_cut_list_of_processes_says_so() -> None:
     reading = GpuCollector(driver).read(GPUS[0])
 
     assert reading.processes is not None
+    assert reading.process_count == 12
     assert [process.pid for process in reading.processes] == list(range(12, 2, -1))
     assert reading.absent == (
         Absence(what="processes", reason="the 10 with most memory are kept, 2 more are not"),
@@ -199,6 +209,7 @@ def test_no_processes_and_unknown_processes_stay_what_they_are(
     reading = GpuCollector(ScriptedDriver(processes=processes)).read(GPUS[0])
 
     assert reading.processes == processes
+    assert reading.process_count == (None if processes is None else 0)
     assert reading.absent == ()
 
 

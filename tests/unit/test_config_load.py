@@ -8,7 +8,7 @@ import pytest
 from esnode.config import KEYS, Config, ConfigError, find_file, state_directory
 from esnode.config.load import simulated_hardware_file
 from esnode.config.values import Address
-from tests.config_files import load_all, write
+from tests.config_files import load_all, problems_of, write
 
 
 def test_without_any_source_every_value_is_the_default(tmp_path: Path) -> None:
@@ -250,3 +250,10 @@ def test_no_two_keys_share_a_flag_a_variable_or_a_spelling() -> None:
 def test_every_key_explains_itself(key) -> None:  # type: ignore[no-untyped-def]
     assert key.help.endswith(".")
     assert key.metavar
+
+
+@pytest.mark.parametrize("name", ["state_dir", "tls_key_path", "simulated_hardware_path"])
+def test_a_text_that_no_file_can_be_called_is_refused(tmp_path: Path, name: str) -> None:
+    assert problems_of(tmp_path, file=f'{name} = "a\\u0000b"') == [
+        f"esnode.toml:1: {name}: 'a\\x00b' holds a NUL character, which no name may"
+    ]

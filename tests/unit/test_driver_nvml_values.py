@@ -101,6 +101,39 @@ def test_violation_counters_become_seconds_by_policy(gpu: StandInGpu) -> None:
 
 
 @pytest.mark.parametrize(
+    ("driver_version", "first"),
+    [
+        pytest.param("535.54.03", None, id="before-there-were-any"),
+        pytest.param("570.86.15", None, id="570-has-power-smoothing-there"),
+        pytest.param("575.51.03", 251, id="575"),
+        pytest.param("580.65.06", 251, id="580"),
+        pytest.param("585.1", None, id="between-those-known"),
+        pytest.param("590.48.01", 269, id="590"),
+        pytest.param("615.71", 269, id="later"),
+        pytest.param("unreadable", None, id="not-a-version"),
+    ],
+)
+def test_counters_that_nvidia_renumbered_are_asked_by_the_loaded_drivers_numbers(
+    library: StandInNvml, gpu: StandInGpu, driver_version: str, first: int | None
+) -> None:
+    library.versions["nvmlSystemGetDriverVersion"] = driver_version
+    gpu.field_values = dict.fromkeys(range(251, 274), 5_000_000_000)
+    if first is not None:
+        gpu.field_values |= {first: 10**9, first + 1: 2 * 10**9, first + 2: 3 * 10**9}
+
+    reading = read_first(NvmlDriver())
+
+    expected = (
+        ("sw_thermal_slowdown", 1.0),
+        ("hw_thermal_slowdown", 2.0),
+        ("hw_power_brake_slowdown", 3.0),
+    )
+    assert reading.violation_seconds_total == (() if first is None else expected)
+    is_told = "violation_seconds_total.hw_thermal_slowdown" in reasons(reading)
+    assert is_told is (first is None)
+
+
+@pytest.mark.parametrize(
     ("architecture", "device_id", "average", "instant"),
     [
         pytest.param(pynvml.NVML_DEVICE_ARCH_HOPPER, 0x233010DE, 250.5, None, id="h100"),
@@ -289,13 +322,14 @@ def test_processes_are_merged_and_named(gpu: StandInGpu, tmp_path: Path) -> None
     )
 
 
-def test_processes_are_unknown_only_if_neither_kind_can_be_listed(gpu: StandInGpu) -> None:
+def test_processes_are_unknown_if_those_that_compute_cannot_be_listed(gpu: StandInGpu) -> None:
     gpu.compute = [Process(5, 1 * MIB)]
     gpu.codes["nvmlDeviceGetGraphicsRunningProcesses_v3"] = NOT_SUPPORTED
     driver = NvmlDriver()
 
     some = read_first(driver)
     gpu.codes["nvmlDeviceGetComputeRunningProcesses_v3"] = UNKNOWN
+    gpu.codes["nvmlDeviceGetGraphicsRunningProcesses_v3"] = pynvml.NVML_SUCCESS
     none = read_first(driver)
 
     assert some.processes is not None

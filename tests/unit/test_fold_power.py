@@ -116,6 +116,7 @@ def test_the_best_meter_that_answered_lately_speaks_for_the_node(
     [
         pytest.param(["PS1 Input Power", "PS2 Input Power"], 30.0, id="spelled-out"),
         pytest.param(["PSU1_PIN", "PSU1_POUT"], 10.0, id="pmbus-names"),
+        pytest.param(["PSU1_PIN", "GPU0_PIN", "HSC_PIN"], 10.0, id="inputs-of-other-parts"),
         pytest.param(["PSU1 Power In", "PSU2 Power In"], 30.0, id="power-in"),
         pytest.param(["Power Supply 1 Input"], 10.0, id="in-words"),
         pytest.param(["PSU 1 AC-In Pwr", "PSU 1 DC-Out Pwr"], 10.0, id="ac-in"),

@@ -236,3 +236,7 @@ def test_per_core_and_per_process_series_are_opt_in() -> None:
     assert "esnode_cpu_core_utilization_ratio" not in names
     assert "esnode_gpu_process_memory_used_bytes" not in names
     assert len(by_name(served(rich_view()), "esnode_gpu_process_memory_used_bytes")) == 7
+
+
+def test_processes_that_are_not_kept_are_counted() -> None:
+    assert by_name(served(rich_view()), "esnode_gpu_processes") == [12.0] * 7

@@ -91,12 +91,7 @@ def test_a_family_of_an_empty_node_claims_nothing(metric: Metric) -> None:
 
     known = [value for _, value in metric.read(view) if value is not None]
 
-    always = {
-        "esnode_degradation_score",
-        "esnode_agent_running",
-        "esnode_swap_degradation_spike",
-        "esnode_network_degradation_retrans",
-    }
+    always = {"esnode_degradation_score", "esnode_agent_running"}
     assert not known or metric.group == "agent" or metric.name in always
 
 
@@ -109,7 +104,8 @@ def test_the_rich_node_of_these_tests_leaves_no_field_out() -> None:
     }  # fmt: skip
     optional = {
         "sources.target", "sources.reason", "sources.duration_seconds",
-        "sources.last_success_at_seconds", "sources.stalled_since_seconds",
+        "sources.last_success_at_seconds", "sources.last_error_at_seconds",
+        "sources.stalled_since_seconds",
         "ipmi.sensors.temperature_celsius", "ipmi.sensors.fan_speed_rpm",
         "ipmi.power_sensors.chip_driver", "gpus.reason",
     }  # fmt: skip

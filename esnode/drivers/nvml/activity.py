@@ -4,7 +4,7 @@ Its own file because `health` asks what went wrong, which is a different list of
 converted here and nowhere else: NVML speaks of percent, milliwatts, millijoules and megahertz.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pynvml
@@ -21,22 +21,39 @@ _NANO = 1_000_000_000
 _PERFORMANCE_STATES = range(16)
 """NVML's 32 means that the state is unknown."""
 
-VIOLATION_FIELDS: dict[str, FieldId] = {
+_POLICY_FIELDS: dict[str, FieldId] = {
     "power": (pynvml.NVML_FI_DEV_PERF_POLICY_POWER, 0),
     "thermal": (pynvml.NVML_FI_DEV_PERF_POLICY_THERMAL, 0),
     "sync_boost": (pynvml.NVML_FI_DEV_PERF_POLICY_SYNC_BOOST, 0),
     "board_limit": (pynvml.NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT, 0),
     "low_utilization": (pynvml.NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION, 0),
     "reliability": (pynvml.NVML_FI_DEV_PERF_POLICY_RELIABILITY, 0),
-    "sw_thermal_slowdown": (269, 0),
-    "hw_thermal_slowdown": (270, 0),
-    "hw_power_brake_slowdown": (271, 0),
 }
 """Nanosecond counters by policy. Field values, since nvmlDeviceGetViolationStatus is deprecated.
 
-Source: nvml.h, NVML_FI_DEV_PERF_POLICY_* and NVML_FI_DEV_CLOCKS_EVENT_REASON_*; the last three
-are numbers here because older bindings do not name them.
+Source: nvml.h, NVML_FI_DEV_PERF_POLICY_*.
 """
+
+_REASON_COUNTERS = ("sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown")
+_REASON_FIELDS_FROM = ((590, 269), (581, None), (575, 251), (0, None))
+"""First driver branch to the field of the first of `_REASON_COUNTERS`; the others follow it.
+
+NVIDIA has renumbered them: what counts nanoseconds in one branch is a setting of power smoothing in
+another, and the binding that is installed says nothing of the driver that is loaded. Branches
+between those that we know are not asked. Source: nvidia-ml-py 12.570, 12.575, 13.580 and 13.590,
+NVML_FI_DEV_CLOCKS_EVENT_REASON_*.
+"""
+
+
+def violation_fields(driver_version: str | None) -> dict[str, FieldId]:
+    """The nanosecond counters of held clocks, as this driver numbers them."""
+    major = (driver_version or "").partition(".")[0]
+    branch = int(major) if major.isascii() and major.isdigit() and len(major) < 6 else 0
+    first = next(field for since, field in _REASON_FIELDS_FROM if branch >= since)
+    if first is None:
+        return _POLICY_FIELDS
+    reasons = {name: (first + place, 0) for place, name in enumerate(_REASON_COUNTERS)}
+    return _POLICY_FIELDS | reasons
 
 
 def add_utilization(reading: GpuReading, fields: Fields) -> GpuReading:
@@ -136,7 +153,9 @@ def add_temperatures(reading: GpuReading, fields: Fields) -> GpuReading:
     )
 
 
-def add_field_values(reading: GpuReading, fields: Fields) -> GpuReading:
+def add_field_values(
+    reading: GpuReading, fields: Fields, violations: Mapping[str, FieldId]
+) -> GpuReading:
     """Add what NVML gives as field values: power, memory temperature, violation counters."""
     wanted: dict[str, FieldId] = {
         "power_average_watts": (
@@ -148,9 +167,15 @@ def add_field_values(reading: GpuReading, fields: Fields) -> GpuReading:
             pynvml.NVML_POWER_SCOPE_GPU,
         ),
         "memory_temperature_celsius": (pynvml.NVML_FI_DEV_MEMORY_TEMP, 0),
-        **{f"violation_seconds_total.{name}": field for name, field in VIOLATION_FIELDS.items()},
+        **{f"violation_seconds_total.{name}": field for name, field in violations.items()},
     }
     values = fields.take_field_values(wanted)
+    for name in _REASON_COUNTERS:
+        if name not in violations:
+            fields.leave_out(
+                f"violation_seconds_total.{name}",
+                "the number that this branch of the driver has for it is not known",
+            )
     memory_celsius = values.get("memory_temperature_celsius")
     if memory_celsius == 0:
         # Parts without this sensor answer with success and 0.
@@ -164,7 +189,7 @@ def add_field_values(reading: GpuReading, fields: Fields) -> GpuReading:
             memory_temperature_celsius=_to_float(memory_celsius),
             violation_seconds_total=tuple(
                 (name, values[key] / _NANO)
-                for name in VIOLATION_FIELDS
+                for name in violations
                 if (key := f"violation_seconds_total.{name}") in values
             ),
         ),

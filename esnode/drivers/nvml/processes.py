@@ -28,16 +28,19 @@ def add_processes(reading: GpuReading, fields: Fields, read_name: ReadName) -> G
 def _take_processes(
     fields: Fields, read_name: ReadName, reading: GpuReading
 ) -> tuple[GpuProcess, ...] | None:
-    """List the processes, ascending by id; one that computes and draws is a compute process."""
+    """List the processes, ascending by id; one that computes and draws is a compute process.
+
+    ``None`` without the list of those that compute: those that draw alone would pass for all.
+    """
     compute = fields.take(
         "processes.compute", pynvml.nvmlDeviceGetComputeRunningProcesses_v3, fields.handle
     )
     graphics = fields.take(
         "processes.graphics", pynvml.nvmlDeviceGetGraphicsRunningProcesses_v3, fields.handle
     )
-    if compute is None and graphics is None:
+    if compute is None:
         return None
-    computing = _sum_by_pid(compute or (), reading.memory_total_bytes)
+    computing = _sum_by_pid(compute, reading.memory_total_bytes)
     drawing = _sum_by_pid(graphics or (), reading.memory_total_bytes)
     return tuple(
         GpuProcess(

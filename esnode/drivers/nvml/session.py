@@ -19,6 +19,7 @@ from esnode.drivers.nvml.activity import (
     add_power_limits,
     add_temperatures,
     add_utilization,
+    violation_fields,
 )
 from esnode.drivers.nvml.faults import (
     UNSUPPORTED_CODES,
@@ -46,7 +47,6 @@ _STEPS = (
     add_utilization,
     add_memory,
     add_temperatures,
-    add_field_values,
     add_power_limits,
     add_clocks,
     add_fans,
@@ -92,6 +92,7 @@ class Session:
     def __init__(self) -> None:
         self._devices: dict[str, Device] = {}
         self._driver_version = _ask(pynvml.nvmlSystemGetDriverVersion)
+        self._violation_fields = violation_fields(self._driver_version)
         self._library_version = _ask(pynvml.nvmlSystemGetNVMLVersion)
         self._cuda_version = _word_cuda_version(_ask(pynvml.nvmlSystemGetCudaDriverVersion_v2))
 
@@ -140,6 +141,7 @@ class Session:
         reading = GpuReading(identity=device.identity)
         for step in _STEPS:
             reading = step(reading, fields)
+        reading = add_field_values(reading, fields, self._violation_fields)
         reading = add_processes(reading, fields, read_name)
         return replace(reading, absent=tuple(fields.absent))
 
