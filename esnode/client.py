@@ -6,6 +6,9 @@ from typing import Any
 
 import httpx
 
+from esnode.clock import monotonic_seconds
+from esnode.collectors.app_deadline import DeadlineTransport
+
 TIMEOUT_SECONDS = 5.0
 
 
@@ -25,14 +28,7 @@ def fetch(base_url: str, path: str, **headers: str) -> httpx.Response:
         AgentRefused: an answer other than 200.
     """
     try:
-        # An agent is asked directly: a proxy of the environment is for the world outside.
-        response = httpx.get(
-            base_url + path,
-            headers=headers,
-            timeout=TIMEOUT_SECONDS,
-            trust_env=False,
-            verify=_authorities() if base_url.startswith("https:") else True,
-        )
+        response = _get(base_url + path, headers)
     except httpx.TimeoutException:
         raise AgentUnreachable(
             f"the agent at {base_url} did not answer within {TIMEOUT_SECONDS:g} s"
@@ -51,6 +47,18 @@ def fetch(base_url: str, path: str, **headers: str) -> httpx.Response:
         said = f": {text[0][:200]}" if text else ""
         raise AgentRefused(f"{base_url}{path} answered {response.status_code}{said}")
     return response
+
+
+def _get(url: str, headers: dict[str, str]) -> httpx.Response:
+    """Ask within one deadline for everything: a server that drips would else hold us for ever."""
+    ends_at = monotonic_seconds() + TIMEOUT_SECONDS
+    if not url.startswith(("http://", "https://")):
+        raise httpx.UnsupportedProtocol(url)
+    tls = _authorities() if url.startswith("https:") else None
+    transport = DeadlineTransport(lambda: ends_at - monotonic_seconds(), tls)
+    # An agent is asked directly: a proxy of the environment is for the world outside.
+    with httpx.Client(transport=transport, trust_env=False) as client:
+        return client.get(url, headers=headers)
 
 
 def _authorities() -> ssl.SSLContext:

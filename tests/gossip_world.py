@@ -35,7 +35,8 @@ from cluster.gossip.own import Identity
 from cluster.gossip.settings import DATAGRAM_BYTES_MAX, GossipSettings
 from cluster.gossip.swim import Swim
 from cluster.ids import ClusterId, NodeId, NodeName, RackId
-from cluster.signatures import KeyedHashKeyring, KeyedHashSigner
+from cluster.keyring import Ed25519Signer, Ed25519Verifier
+from cluster.signatures import KeyedHashKeyring, RandomBytes, Signer, Verifier
 
 CLUSTER = ClusterId(b"the-test-cluster")
 SOCKET_BUFFER_COUNT = 500
@@ -47,7 +48,7 @@ class Node:
     """One node and its machine."""
 
     number: int
-    signer: KeyedHashSigner
+    signer: Signer
     introduction: Introduction
     address: Address
     swim: Swim | None = None
@@ -85,6 +86,7 @@ class World:
         rack_size: int = 10,
         settings: GossipSettings | None = None,
         has_states: bool = True,
+        has_real_keys: bool = False,
     ) -> None:
         self.now = 0.0
         self.seed = seed
@@ -101,14 +103,18 @@ class World:
         self._heap: list[tuple[float, int, Callable[[], None]]] = []
         self._events_total = 0
         self._trace = hashlib.blake2b(digest_size=16)
-        self.keyring = KeyedHashKeyring()
+        keyring = KeyedHashKeyring()
+        self._verifier: Verifier = Ed25519Verifier() if has_real_keys else keyring
+        self._new_signer: Callable[[RandomBytes], Signer] = (
+            Ed25519Signer.generate if has_real_keys else keyring.new_signer
+        )
         keys = random.Random(f"keys {seed}")
         self.nodes = [self._make(number, rack_size, keys) for number in range(count)]
         self.by_address = {node.address: node for node in self.nodes}
         self.by_id = {node.node_id: node for node in self.nodes}
 
     def _make(self, number: int, rack_size: int, keys: random.Random) -> Node:
-        signer = self.keyring.new_signer(keys.randbytes)
+        signer = self._new_signer(keys.randbytes)
         introduction = Introduction(
             node_id=NodeId.of_public_key(signer.public_key),
             public_key=signer.public_key,
@@ -157,7 +163,7 @@ class World:
                 epoch=node.epoch,
             ),
             signer=node.signer,
-            verifier=self.keyring,
+            verifier=self._verifier,
             rng=random.Random(f"node {self.seed} {node.number} {node.epoch}"),
             settings=self._settings,
             seeds=[seed.address for seed in seeds],

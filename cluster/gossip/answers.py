@@ -42,6 +42,8 @@ _SUMMARY_SECONDS = 0.2
 """At least this long between two summaries of one peer that are answered."""
 _SEEN_MAX = 4096
 _STATES_MAX = 8
+_STANDING_MAX = 256
+_OFFERED_MAX = 4
 
 
 class Answers:
@@ -65,6 +67,7 @@ class Answers:
         self._reconciler = reconciler
         self._summaries: dict[NodeId, float] = {}
         self._records_seen: dict[bytes, None] = {}
+        self._records_standing: dict[bytes, None] = {}
 
     def answer(self, message: Message, envelope: Envelope, source: Address, now: float) -> None:
         """Reply to one message of a datagram that came through the door."""
@@ -90,6 +93,7 @@ class Answers:
                 if now - before >= _SUMMARY_SECONDS:
                     self._summaries[envelope.sender] = now
                     self._reconciler.answer_summary(message, source)
+                    self._offer_records(source)
             case Page():
                 self._reconciler.answer_page(message, source)
             case StateDigest():
@@ -117,8 +121,23 @@ class Answers:
             member.warned_seconds = now
             self._outbox.send_all(source, held.statements, 1)
 
-    def mark_record(self, record: bytes) -> None:
-        """An operator's record that is known here: the layer above need not judge it again."""
+    def keep_record(self, record: bytes) -> None:
+        """An operator's record that stands: offered to whoever sees the cluster otherwise."""
+        self._mark_record(record)
+        if len(self._records_standing) >= _STANDING_MAX:
+            self._records_standing.pop(next(iter(self._records_standing)))
+        self._records_standing[record] = None
+
+    def _offer_records(self, to: Address) -> None:
+        # Who lacks a removal differs from us in its digest until it has it, so this ends.
+        offered = list(self._records_standing)[:_OFFERED_MAX]
+        for record in offered:
+            self._records_standing[record] = self._records_standing.pop(record)
+        if offered:
+            self._outbox.send(to, [OperatorNews(record=one) for one in offered], has_news=False)
+
+    def _mark_record(self, record: bytes) -> None:
+        """The layer above need not judge it again."""
         if len(self._records_seen) >= _SEEN_MAX:
             self._records_seen.pop(next(iter(self._records_seen)))
         self._records_seen[hashlib.sha256(record).digest()] = None
@@ -181,7 +200,7 @@ class Answers:
 
     def _hear_record(self, record: bytes, source: Address) -> None:
         if hashlib.sha256(record).digest() not in self._records_seen:
-            self.mark_record(record)
+            self._mark_record(record)
             self._outbox.emit(OperatorRecordHeard(record=record, source=source))
 
     def _deliver(self, message: Application, sender: NodeId, source: Address, now: float) -> None:

@@ -234,9 +234,11 @@ class Beliefs:
             self._outbox.reject(Reason.REPLAYED, source)
         elif self._verify(statement, source, now):
             outcome = self.records.put(statement)
-            self._apply(statement, now)
             if outcome is Outcome.EQUIVOCATION:
-                self._quarantine(statement, now)
+                # It raises no version, so it voids no claim and moves nobody.
+                self._quarantine(statement)
+            else:
+                self._apply(statement, now)
 
     def _apply(self, statement: Statement, now: float) -> None:
         match statement.kind:
@@ -275,18 +277,15 @@ class Beliefs:
             return
         is_restart = statement.version.epoch > member.version.epoch
         self._doubts.void(member)
-        if statement.version > member.version:
-            member.is_quarantined = False
+        member.is_quarantined = False
+        is_move = member.record.addresses != record.addresses
         member.introduction, member.record = introduction, record
         member.version = statement.version
         if is_restart:
             member.state_body, member.state_seconds, member.misses_count = None, None, 0
-        if member.status is not Status.ALIVE:
-            self._outbox.emit(
-                self.members.change(
-                    member, Status.ALIVE, "restarted" if is_restart else "refuted", now
-                )
-            )
+        reason = "restarted" if is_restart else "moved" if is_move else "refuted"
+        if member.status is not Status.ALIVE or is_move:
+            self._outbox.emit(self.members.change(member, Status.ALIVE, reason, now))
         self._outbox.spread(statement, Urgency.CLAIM)
 
     def _apply_left(self, statement: Statement, now: float) -> None:
@@ -301,7 +300,7 @@ class Beliefs:
             self._outbox.emit(self.members.change(member, Status.LEFT, "it said so", now))
         self._outbox.spread(statement, Urgency.CLAIM)
 
-    def _quarantine(self, statement: Statement, now: float) -> None:
+    def _quarantine(self, statement: Statement) -> None:
         held = self.records.get(slot_of(statement.kind), statement.signer)
         member = self.members.get(statement.signer)
         if held is None or member is None:

@@ -107,38 +107,7 @@ class Swim:
             rng=rng,
         )
         self._reconciler = Reconciler(self._beliefs.records, self._outbox, self._doubts, rng)
-        self._states = States(
-            own=self._own,
-            settings=self._settings,
-            outbox=self._outbox,
-            members=self._members,
-            records=self._beliefs.records,
-            rng=rng,
-        )
-        self._farewell = Farewell(
-            own=self._own,
-            settings=self._settings,
-            outbox=self._outbox,
-            members=self._members,
-            detector=self._detector,
-        )
-        self._contacts = Contacts(
-            own=self._own,
-            settings=self._settings,
-            outbox=self._outbox,
-            members=self._members,
-            detector=self._detector,
-            seeds=tuple(seeds),
-            rng=rng,
-        )
-        self._answers = Answers(
-            farewell=self._farewell,
-            settings=self._settings,
-            outbox=self._outbox,
-            beliefs=self._beliefs,
-            detector=self._detector,
-            reconciler=self._reconciler,
-        )
+        self._build_talk(tuple(seeds))
         self._due_seconds = math.inf
         self._gossip_seconds = 0.0
         self._persist_seconds = math.inf
@@ -237,7 +206,7 @@ class Swim:
             Misuse: it is larger than `OPAQUE_BYTES_MAX`; such a record goes over the stream.
         """
         _check_size(record)
-        self._answers.mark_record(record)
+        self._answers.keep_record(record)
         self._outbox.spread_record(record)
         return self._finish(now)
 
@@ -276,6 +245,41 @@ class Swim:
         self._announce(self._own.leave())
         self._farewell.begin(self._rng, now)
         return self._finish(now)
+
+    def _build_talk(self, seeds: tuple[Address, ...]) -> None:
+        """The parts that only talk: what they need has been made before."""
+        self._states = States(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            members=self._members,
+            records=self._beliefs.records,
+            rng=self._rng,
+        )
+        self._farewell = Farewell(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            members=self._members,
+            detector=self._detector,
+        )
+        self._contacts = Contacts(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            members=self._members,
+            detector=self._detector,
+            seeds=seeds,
+            rng=self._rng,
+        )
+        self._answers = Answers(
+            farewell=self._farewell,
+            settings=self._settings,
+            outbox=self._outbox,
+            beliefs=self._beliefs,
+            detector=self._detector,
+            reconciler=self._reconciler,
+        )
 
     def _receive(self, data: bytes, source: Address, now: float) -> None:
         opened = self._beliefs.door.open(data, source, now)

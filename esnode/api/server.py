@@ -6,6 +6,7 @@ beside it; it writes under a shield, so a client that does not read keeps it fro
 connections whose client has left, and accepts more until no file can be opened. It knows no routes.
 """
 
+import resource
 import socket
 from collections.abc import Sequence
 from functools import partial
@@ -27,6 +28,14 @@ log = structlog.get_logger("esnode.server")
 
 CONNECTIONS_MAX = 512
 """Half of the usual limit of open files, so that collectors can always open theirs."""
+
+
+def connections_max() -> int:
+    """How many connections may be open: fewer where fewer files may be."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    is_unlimited = soft == resource.RLIM_INFINITY
+    return CONNECTIONS_MAX if is_unlimited else max(1, min(CONNECTIONS_MAX, soft // 2))
+
 
 KEEP_ALIVE_SECONDS = 75.0
 """Longer than the usual scrape interval; also how long a request may take to be sent."""
@@ -77,6 +86,7 @@ class Server:
         except OSError as error:  # ssl.SSLError is one
             raise TlsUnusable(error.strerror or str(error)) from None
         self._context = WorkerContext(None)
+        self._connections_max = connections_max()
         self._open: dict[Connection, None] = {}
         self._accepting = trio.CancelScope()
         self._all_gone = trio.Event()
@@ -114,7 +124,7 @@ class Server:
 
     async def _serve_one(self, connection: Connection) -> None:
         """Serve one connection; whatever goes wrong in it ends it alone."""
-        if len(self._open) >= CONNECTIONS_MAX:
+        if len(self._open) >= self._connections_max:
             if not self._is_full:
                 log.warning("connections_full", connections=len(self._open))
             self._is_full = True

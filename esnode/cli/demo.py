@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,7 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
@@ -58,6 +59,8 @@ def demo(
         parse_spec(hardware.removeprefix("simulated:"))
     except ValueError as error:
         fail(str(error), code=EXIT_USAGE)
+    for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal must not leave the agent
+        signal.signal(number, _end)
     folder = Path(tempfile.mkdtemp(prefix="esnode-demo-"))
     try:
         with running_agent(folder, hardware.removeprefix("simulated:")) as url, told_in_one_line():
@@ -69,6 +72,10 @@ def demo(
         pass
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    sys.exit(128 + number)
 
 
 @contextmanager

@@ -100,14 +100,37 @@ class GpuCollector:
         known = (*inventory.gpus, *self._still_missed(inventory))
         selection = select_visible(known, self._visible_devices)
         present = {gpu.uuid for gpu in inventory.gpus}
+        lost = tuple(loss for loss in inventory.lost if self._is_watched(loss))
+        left_out = tuple(
+            Absence(what=loss.what, reason=f"{loss.reason}; it is not watched")
+            for loss in inventory.lost
+            if loss not in lost
+        )
         return Discovery(
             part=replace(
                 inventory,
                 gpus=tuple(gpu for gpu in selection.gpus if gpu.uuid in present),
-                absent=(*inventory.absent, *selection.absent),
+                lost=lost,
+                absent=(*inventory.absent, *selection.absent, *left_out),
             ),
             targets={gpu.uuid: gpu for gpu in selection.gpus},
         )
+
+    def _is_watched(self, loss: Absence) -> bool:
+        """Whether a device that cannot be opened is one that the operator wants watched.
+
+        One that was never seen is known by its index alone: where devices are chosen by UUID it may
+        be any of those that are missing, so it counts.
+        """
+        seen = self._seen.get(loss.what)
+        if seen is not None:
+            return bool(select_visible((seen,), self._visible_devices).gpus)
+        text = (self._visible_devices or "").strip().lower()
+        if text in _ALL or text in _NONE:
+            return text in _ALL
+        entries = [entry.strip() for entry in text.split(",") if entry.strip()]
+        index = loss.what.removeprefix("gpu:")
+        return any(entry == index or not entry.isdigit() for entry in entries)
 
     def _still_missed(self, inventory: GpuInventory) -> list[GpuIdentity]:
         """Devices seen before that the driver counts and cannot open: still watched, as down."""

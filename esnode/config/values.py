@@ -209,7 +209,7 @@ def _parse_one_of_many(parse_item: Callable[[object], str], item: object, count:
 
 def without_credentials(text: str) -> str:
     """The text with the user and password of every URL in it masked."""
-    return re.sub(r"(://)[^/\s,'\"]*@", rf"\1{MASK}@", text)
+    return re.sub(r"(://)[^\s,'\"]*@", rf"\1{MASK}@", text)
 
 
 def one_of(*words: str) -> Callable[[object], str]:

@@ -1,23 +1,11 @@
 """Families about the agent itself and about what it thinks of the node."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
+from functools import partial
 
-from esnode.metrics.model import (
-    Kind,
-    Labels,
-    Metric,
-    Sample,
-    Value,
-    View,
-    agent,
-    each,
-    one,
-    source,
-)
+from esnode.metrics.model import Sample, Value, View, agent, each, families, one, source
 from esnode.readings.sample import SourceStatus
 from esnode.snapshot import Snapshot
-
-Row = tuple[str, Kind, str, Callable[[View], Iterable[Sample]]]
 
 _BASIC = frozenset({"degradation_score", "agent_collector_success", "agent_build_info"})
 
@@ -57,15 +45,7 @@ def _flags(snapshot: Snapshot) -> Iterator[Sample]:
         yield (flag.kind, flag.subject), 1
 
 
-def _family(labels: Labels, *rows: Row) -> tuple[Metric, ...]:
-    return tuple(
-        Metric(
-            name=f"esnode_{name}", kind=kind, help=text, group="agent", labels=labels, read=read,
-            is_basic=name in _BASIC,
-        )
-        for name, kind, text, read in rows
-    )  # fmt: skip
-
+_family = partial(families, "agent", basic=_BASIC)
 
 AGENT = (
     *_family((), ("degradation_score", "gauge", "How many kinds of degradation are present; 0 is healthy.", one(lambda s: s.health.score))),

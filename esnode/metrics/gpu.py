@@ -1,16 +1,16 @@
 """Families of the GPUs. Values carry `uuid` alone; `esnode_gpu_info` carries the identity once."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from esnode.metrics.model import (
-    Kind,
     Labels,
-    Metric,
     Sample,
     Value,
     View,
     as_text,
     each,
+    families,
     gpu,
     gpu_each,
     gpu_state,
@@ -18,8 +18,6 @@ from esnode.metrics.model import (
 )
 from esnode.readings.gpu import THROTTLE_REASONS, GpuReading
 from esnode.snapshot import Snapshot
-
-Row = tuple[str, Kind, str, Callable[[View], Iterable[Sample]]]
 
 _BASIC = frozenset({
     "gpu_up", "gpu_utilization_ratio", "gpu_memory_used_bytes", "gpu_memory_total_bytes",
@@ -110,15 +108,7 @@ def _process_memory(view: View) -> Iterator[Sample]:
             yield labels, process.memory_used_bytes
 
 
-def _family(labels: Labels, *rows: Row) -> tuple[Metric, ...]:
-    return tuple(
-        Metric(
-            name=f"esnode_{name}", kind=kind, help=text, group="gpu", labels=labels, read=read,
-            is_basic=name in _BASIC,
-        )
-        for name, kind, text, read in rows
-    )  # fmt: skip
-
+_family = partial(families, "gpu", basic=_BASIC)
 
 GPU = (
     *_family(

@@ -1,8 +1,9 @@
 """Families of the processor, memory, disks, network and NUMA nodes."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from esnode.metrics.model import Kind, Metric, Sample, Value, View, each, one
+from esnode.metrics.model import Sample, Value, View, each, families, one
 from esnode.readings.host import (
     CPU_MODES,
     BlockDeviceReading,
@@ -107,33 +108,17 @@ def swap_used_bytes(memory: MemoryReading) -> int | None:
     return memory.swap_total_bytes - memory.swap_free_bytes
 
 
-Row = tuple[str, Kind, str, Callable[[View], Iterable[Sample]]]
-
-
-def _family(
-    group: str, labels: tuple[str, ...], basic: frozenset[str], *rows: Row
-) -> tuple[Metric, ...]:
-    return tuple(
-        Metric(
-            name=f"esnode_{name}",
-            kind=kind,
-            help=text,
-            group=group,
-            labels=labels,
-            read=read,
-            is_basic=name in basic,
-        )
-        for name, kind, text, read in rows
-    )
-
-
-_CPU_BASIC = frozenset({"cpu_load1", "cpu_utilization_ratio"})
-_MEMORY_BASIC = frozenset({"memory_total_bytes", "memory_available_bytes", "memory_used_bytes"})
-_NONE = frozenset[str]()
+_BASIC = frozenset({
+    "cpu_load1", "cpu_utilization_ratio", "memory_total_bytes", "memory_available_bytes",
+    "memory_used_bytes", "filesystem_size_bytes", "filesystem_avail_bytes",
+    "disk_read_bytes_total", "disk_written_bytes_total", "network_rx_bytes_total",
+    "network_tx_bytes_total",
+})  # fmt: skip
+_family = partial(families, basic=_BASIC)
 
 CPU = (
     *_family(
-        "cpu", (), _CPU_BASIC,
+        "cpu", (),
         ("cpu_load1", "gauge", "Load average over 1 minute.", _cpu(lambda c: c.load1)),
         ("cpu_load5", "gauge", "Load average over 5 minutes.", _cpu(lambda c: c.load5)),
         ("cpu_load15", "gauge", "Load average over 15 minutes.", _cpu(lambda c: c.load15)),
@@ -146,14 +131,14 @@ CPU = (
         ("cpu_processes_blocked", "gauge", "Threads blocked on I/O.", _cpu(lambda c: c.processes_blocked)),
         ("boot_time_seconds", "gauge", "Unix time of the boot.", _cpu(lambda c: c.boot_time_seconds)),
     ),
-    *_family("cpu", ("mode",), _NONE, ("cpu_seconds_total", "counter", "CPU time by mode since boot, all CPUs. Guest time is also in user.", each(_cpu_modes))),
-    *_family("cpu", ("core",), _NONE, ("cpu_core_utilization_ratio", "gauge", "Utilisation of each core; served with metrics_per_core.", _cores)),
-    *_family("cpu", ("resource", "kind"), _NONE, ("pressure_stalled_seconds_total", "counter", "Time in which some or all tasks waited for the resource (PSI).", each(_pressure))),
-    *_family("cpu", ("chip", "sensor", "label"), _NONE, ("cpu_temperature_celsius", "gauge", "Temperature by sensor.", each(_temperatures))),
+    *_family("cpu", ("mode",), ("cpu_seconds_total", "counter", "CPU time by mode since boot, all CPUs. Guest time is also in user.", each(_cpu_modes))),
+    *_family("cpu", ("core",), ("cpu_core_utilization_ratio", "gauge", "Utilisation of each core; served with metrics_per_core.", _cores)),
+    *_family("cpu", ("resource", "kind"), ("pressure_stalled_seconds_total", "counter", "Time in which some or all tasks waited for the resource (PSI).", each(_pressure))),
+    *_family("cpu", ("chip", "sensor", "label"), ("cpu_temperature_celsius", "gauge", "Temperature by sensor.", each(_temperatures))),
 )  # fmt: skip
 
 MEMORY = _family(
-    "memory", (), _MEMORY_BASIC,
+    "memory", (),
     ("memory_total_bytes", "gauge", "Usable memory.", _memory(lambda m: m.total_bytes)),
     ("memory_used_bytes", "gauge", "Memory that a new program cannot have: total less available.", _memory(used_bytes)),
     ("memory_free_bytes", "gauge", "Memory used for nothing.", _memory(lambda m: m.free_bytes)),
@@ -176,7 +161,7 @@ MEMORY = _family(
 )  # fmt: skip
 
 FILESYSTEM = _family(
-    "filesystem", ("mountpoint", "device", "fstype"), frozenset({"filesystem_size_bytes", "filesystem_avail_bytes"}),
+    "filesystem", ("mountpoint", "device", "fstype"),
     ("filesystem_size_bytes", "gauge", "Size of the filesystem.", _filesystem(lambda f: f.size_bytes)),
     ("filesystem_free_bytes", "gauge", "Free space, the superuser's reserve included.", _filesystem(lambda f: f.free_bytes)),
     ("filesystem_avail_bytes", "gauge", "Free space for everybody.", _filesystem(lambda f: f.available_bytes)),
@@ -195,7 +180,7 @@ def _usage(attribute: str) -> Callable[[View], Iterable[Sample]]:
 
 
 DISK = _family(
-    "disk", ("device",), frozenset({"disk_read_bytes_total", "disk_written_bytes_total"}),
+    "disk", ("device",),
     ("disk_reads_completed_total", "counter", "Reads completed since boot.", _disk(lambda d: d.reads_completed_total)),
     ("disk_read_bytes_total", "counter", "Bytes read since boot.", _disk(lambda d: d.read_bytes_total)),
     ("disk_read_time_seconds_total", "counter", "Time spent on reads, summed over requests.", _disk(lambda d: d.read_time_seconds_total)),
@@ -213,7 +198,7 @@ DISK = _family(
 
 NETWORK = (
     *_family(
-        "network", ("iface",), frozenset({"network_rx_bytes_total", "network_tx_bytes_total"}),
+        "network", ("iface",),
         ("network_rx_bytes_total", "counter", "Bytes received.", _interface(lambda i: i.receive_bytes_total)),
         ("network_rx_packets_total", "counter", "Packets received.", _interface(lambda i: i.receive_packets_total)),
         ("network_rx_errors_total", "counter", "Receive errors.", _interface(lambda i: i.receive_errors_total)),
@@ -227,7 +212,7 @@ NETWORK = (
         ("network_mtu_bytes", "gauge", "Largest packet.", _interface(lambda i: i.mtu_bytes)),
     ),
     *_family(
-        "network", (), _NONE,
+        "network", (),
         ("tcp_retransmitted_segments_total", "counter", "TCP segments sent again since boot.", _network(lambda n: n.tcp_retransmitted_segments_total)),
         ("tcp_sent_segments_total", "counter", "TCP segments sent since boot.", _network(lambda n: n.tcp_sent_segments_total)),
         ("tcp_received_segments_total", "counter", "TCP segments received since boot.", _network(lambda n: n.tcp_received_segments_total)),
@@ -238,7 +223,7 @@ NETWORK = (
 
 NUMA = (
     *_family(
-        "numa", ("node",), _NONE,
+        "numa", ("node",),
         ("numa_memory_total_bytes", "gauge", "Memory of the node.", _numa(lambda n: n.memory_total_bytes)),
         ("numa_memory_free_bytes", "gauge", "Free memory of the node.", _numa(lambda n: n.memory_free_bytes)),
         ("numa_memory_used_bytes", "gauge", "Memory in use, page cache included.", _numa(lambda n: n.memory_used_bytes)),
@@ -251,7 +236,7 @@ NUMA = (
         ("numa_other_total", "counter", "Pages allocated by processes running elsewhere.", _numa(lambda n: n.other_node_total)),
         ("numa_cpu_utilization_ratio", "gauge", "Utilisation of the node's CPUs.", each(_numa_utilization)),
     ),
-    *_family("numa", ("node", "to"), _NONE, ("numa_distance", "gauge", "Distance to another node (ACPI SLIT; 10 is local).", each(_distances))),
+    *_family("numa", ("node", "to"), ("numa_distance", "gauge", "Distance to another node (ACPI SLIT; 10 is local).", each(_distances))),
 )  # fmt: skip
 
 HOST = (*CPU, *MEMORY, *FILESYSTEM, *DISK, *NETWORK, *NUMA)

@@ -69,6 +69,28 @@ class Metric:
         return self.name.removesuffix("_info") if self.kind == "info" else self.name
 
 
+Row = tuple[str, Kind, str, Callable[[View], Iterable[Sample]]]
+"""(name without prefix, kind, help, read): one line of a table."""
+
+
+def families(
+    group: str, labels: Labels, *rows: Row, basic: frozenset[str] = frozenset()
+) -> tuple[Metric, ...]:
+    """The families of some rows that share their collector and labels."""
+    return tuple(
+        Metric(
+            name=f"esnode_{name}",
+            kind=kind,
+            help=text,
+            group=group,
+            labels=labels,
+            read=read,
+            is_basic=name in basic,
+        )
+        for name, kind, text, read in rows
+    )
+
+
 def one(get: Callable[[Snapshot], Value]) -> Callable[[View], Iterable[Sample]]:
     """A family of one series without labels."""
 

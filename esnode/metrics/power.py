@@ -1,13 +1,12 @@
 """Families of the node's power and energy, and of the work done with it."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
-from esnode.metrics.model import Kind, Labels, Metric, Sample, Value, View, each, one
+from esnode.metrics.model import Sample, Value, View, each, families, one
 from esnode.readings.app import AppReading
 from esnode.readings.power import DcmiPowerReading
 from esnode.snapshot import Snapshot
-
-Row = tuple[str, Kind, str, Callable[[View], Iterable[Sample]]]
 
 _BASIC = frozenset({
     "node_power_watts", "node_energy_joules_total", "app_tokens_total", "ai_tokens_per_joule",
@@ -72,15 +71,7 @@ def _endpoint(get: Callable[[AppReading], Value]) -> Callable[[View], Iterable[S
     return each(expand)
 
 
-def _family(group: str, labels: Labels, *rows: Row) -> tuple[Metric, ...]:
-    return tuple(
-        Metric(
-            name=f"esnode_{name}", kind=kind, help=text, group=group, labels=labels, read=read,
-            is_basic=name in _BASIC,
-        )
-        for name, kind, text, read in rows
-    )  # fmt: skip
-
+_family = partial(families, basic=_BASIC)
 
 POWER = (
     *_family("power", ("source",), ("node_power_watts", "gauge", "Draw of the whole machine, by the best meter that answers (dcmi, psu, hwmon, simulated), else by a model.", each(_node))),

@@ -49,7 +49,9 @@ def describe(
 
 
 def is_healthy(snapshot: Snapshot) -> bool:
-    """Whether every source that this machine has answers; degradation is told apart."""
+    """Whether every source and GPU that this machine has answers; degradation is told apart."""
+    if snapshot.gpu_inventory is not None and snapshot.gpu_inventory.lost:
+        return False
     return all(status.state not in ("failed", "stalled") for status in snapshot.sources)
 
 

@@ -291,3 +291,16 @@ def test_more_connections_than_may_be_open_are_closed_and_the_rest_is_served(
         wait_until(lambda: agent.get("/readyz").status == 200, seconds=10, why="room again")
         assert agent.value("esnode_cpu_load1") is not None
         assert len(agent.events("connections_full")) == 1
+
+
+def test_where_few_files_may_be_open_clients_leave_some_to_the_sources(tmp_path: Path) -> None:
+    within = ("sh", "-c", 'ulimit -n 48; exec "$@"', "sh")
+    with running_agent(tmp_path, "--scrape-interval=200ms", within=within) as agent:
+        with ExitStack() as clients:
+            for _ in range(60):
+                clients.enter_context(connect(agent))
+            agent.wait_for_event("connections_full")
+            time.sleep(1)
+        wait_until(lambda: agent.get("/readyz").status == 200, seconds=10, why="room again")
+
+        assert "Too many open files" not in agent.log_path.read_text()

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.agents import REPOSITORY, clean_environment, wait_until
+from tests.programs import dies
 
 pytestmark = pytest.mark.process
 
@@ -38,16 +39,33 @@ def test_once_prints_the_settled_state_and_leaves_nothing(tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_agent_that_is_killed_ends_it_in_one_line(tmp_path: Path) -> None:
-    demo = started_demo(tmp_path)
+def agent_under_load(folder: Path) -> int:
+    """The process of the demo's agent, once its GPUs have been given work."""
 
     def has_load() -> bool:
-        histories = tmp_path.glob("esnode-demo-*/*.history")
+        histories = folder.glob("esnode-demo-*/*.history")
         return any('"cause": "demo"' in history.read_text() for history in histories)
 
     wait_until(has_load, seconds=20, why="the demo has put load on its GPUs")
-    (announced,) = tmp_path.glob("esnode-demo-*/agent.json")
-    os.kill(json.loads(announced.read_text())["pid"], signal.SIGKILL)
+    (announced,) = folder.glob("esnode-demo-*/agent.json")
+    return int(json.loads(announced.read_text())["pid"])
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_ends_it_with_its_agent(tmp_path: Path, number: signal.Signals) -> None:
+    demo = started_demo(tmp_path)
+    agent = agent_under_load(tmp_path)
+
+    demo.send_signal(number)
+    demo.communicate(timeout=20)
+
+    assert dies(agent)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_agent_that_is_killed_ends_it_in_one_line(tmp_path: Path) -> None:
+    demo = started_demo(tmp_path)
+    os.kill(agent_under_load(tmp_path), signal.SIGKILL)
     _, errors = demo.communicate(timeout=60)
 
     assert demo.returncode == 1

@@ -137,9 +137,31 @@ def test_a_full_uuid_wins_over_a_longer_one_that_begins_with_it() -> None:
     assert [gpu.index for gpu in selection.gpus] == [0]
 
 
+@pytest.mark.parametrize(
+    ("visible_devices", "is_lost"),
+    [
+        pytest.param(None, True, id="all-are-watched"),
+        pytest.param("0,3", True, id="named-by-its-index"),
+        pytest.param("0,1", False, id="others-are-named"),
+        pytest.param("GPU-ffff", True, id="perhaps-named-by-its-uuid"),
+        pytest.param("none", False, id="none-is-watched"),
+    ],
+)
+def test_a_lost_device_counts_when_it_is_one_to_be_watched(
+    visible_devices: str | None, is_lost: bool
+) -> None:
+    loss = Absence(what="gpu:3", reason="GPU_IS_LOST (15)")
+    collector = GpuCollector(ScriptedDriver(lost=(loss,)), visible_devices=visible_devices)
+
+    part = collector.discover().part
+
+    assert (loss in part.lost) is is_lost
+    assert any(absence.what == "gpu:3" for absence in part.absent) is not is_lost
+
+
 def test_discovery_gives_the_chosen_targets_and_tells_of_the_rest() -> None:
     lost = (Absence(what="gpu:3", reason="GPU_IS_LOST (15)"),)
-    collector = GpuCollector(ScriptedDriver(lost=lost), visible_devices="0,8")
+    collector = GpuCollector(ScriptedDriver(lost=lost), visible_devices="0,3")
 
     found = collector.discover()
 
@@ -147,7 +169,7 @@ def test_discovery_gives_the_chosen_targets_and_tells_of_the_rest() -> None:
     assert found.part.gpus == GPUS[:1]
     assert found.part.lost == lost
     assert found.part.found_count == 4
-    assert [absence.what for absence in found.part.absent] == ["visible_devices:8"]
+    assert [absence.what for absence in found.part.absent] == ["visible_devices:3"]
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ from cluster.gossip.statements import claim_body, member_body, sign_statement
 from cluster.gossip.view import GossipView
 from cluster.gossip.wire import encode_message, join_messages
 from cluster.ids import ClusterId, NodeId
-from cluster.signatures import SIGNATURE_BYTES, KeyedHashSigner
+from cluster.signatures import SIGNATURE_BYTES, Signer
 from tests.gossip_stories import joined
 from tests.gossip_world import CLUSTER, Node, World
 
@@ -42,7 +42,7 @@ def datagram(
     messages: Sequence[Message],
     sender: NodeId,
     *,
-    signer: KeyedHashSigner | None = None,
+    signer: Signer | None = None,
     version: Version | None = None,
     cluster_id: ClusterId = CLUSTER,
 ) -> bytes:
@@ -55,9 +55,7 @@ def datagram(
     )
 
 
-def statement(
-    kind: Kind, version: Version, body: Sequence[Value], signer: KeyedHashSigner
-) -> Statement:
+def statement(kind: Kind, version: Version, body: Sequence[Value], signer: Signer) -> Statement:
     return sign_statement(kind, version, body, cluster_id=CLUSTER, signer=signer)
 
 
@@ -284,6 +282,23 @@ def test_a_removed_node_is_ignored_at_once_and_by_all_within_a_second() -> None:
     assert heard[True] > 0
     assert {world.status(node, bad) for node in others} == {Status.REMOVED}
     assert len({view(world, node).digest for node in others}) == 1
+
+
+def test_a_node_that_was_cut_off_when_one_was_removed_is_told_when_it_is_back() -> None:
+    world = joined(10)
+    lone, bad = world.nodes[7], world.nodes[4]
+    record = b"an operator's record"
+    world.removals[record] = bad.node_id
+    world.sides[lone.address] = 1
+
+    world.obey(world.nodes[0], record)
+    world.run_for(4.0)
+    before = world.status(lone, bad)
+    world.sides.clear()
+    world.run_for(3.0)
+
+    assert before is not Status.REMOVED
+    assert world.status(lone, bad) is Status.REMOVED
 
 
 @pytest.mark.parametrize(

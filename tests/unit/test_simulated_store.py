@@ -373,3 +373,16 @@ def test_an_append_cuts_what_follows_the_complete_lines(tmp_path: Path) -> None:
     append_durably(tmp_path / "history", b"two\n", at=4)
 
     assert (tmp_path / "history").read_bytes() == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize(("ending", "read"), [("", Store.read_now), (".history", Store.history)])
+def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(
+    world: World, path: Path, ending: str, read: Callable[[Store], object]
+) -> None:
+    world.store(path)
+    replaced = path.with_name(path.name + ending)
+    replaced.unlink()
+    os.mkfifo(replaced)
+
+    with pytest.raises(StoreFailed, match="Not a regular file"):
+        read(Store(path))

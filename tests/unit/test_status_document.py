@@ -157,9 +157,19 @@ def test_at_most_ten_errors_are_listed() -> None:
     }
 
 
+def test_a_machine_with_a_lost_gpu_is_not_healthy_even_when_it_was_lost_from_the_start() -> None:
+    answering = replace(rich_snapshot(), sources=())
+
+    assert answering.gpu_inventory is not None
+    assert answering.gpu_inventory.lost
+    assert not is_healthy(answering)
+
+
 def test_a_machine_that_lacks_something_is_healthy_and_one_whose_source_hangs_is_not() -> None:
     lacking = replace(
-        rich_snapshot(), sources=(SourceStatus(collector="ipmi", state="unavailable"),)
+        rich_snapshot(),
+        sources=(SourceStatus(collector="ipmi", state="unavailable"),),
+        gpu_inventory=None,
     )
 
     assert is_healthy(lacking)

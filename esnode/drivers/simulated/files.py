@@ -1,15 +1,18 @@
-"""The four things that the store does to files: look, lock, append, replace.
+"""The five things that the store does to files: look, open, lock, append, replace.
 
 Their own file because each is a promise about a crash, to be read apart from what is written.
 They raise the plain `OSError`; `store` says what it means.
 """
 
 import contextlib
+import errno
 import fcntl
 import os
+import stat
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 LOCK_ATTEMPTS = 500
 LOCK_PAUSE_SECONDS = 0.01
@@ -27,6 +30,22 @@ def fingerprint(path: Path) -> tuple[int, int, int]:
     except FileNotFoundError:
         return (0, 0, 0)
     return (status.st_mtime_ns, status.st_size, status.st_ino)
+
+
+def open_to_read(path: Path) -> BinaryIO:
+    """Open a regular file; a pipe in its place would keep the caller until somebody writes.
+
+    Raises:
+        OSError: it cannot be opened, or is something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        raise OSError(errno.EINVAL, "Not a regular file")
+    return os.fdopen(descriptor, "rb")
 
 
 @contextlib.contextmanager

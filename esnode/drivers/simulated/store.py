@@ -38,6 +38,7 @@ from esnode.drivers.simulated.files import (
     append_durably,
     exclusive_lock,
     fingerprint,
+    open_to_read,
     replace_whole,
 )
 from esnode.drivers.simulated.machine import (
@@ -194,7 +195,8 @@ class Store:
     def _load(self) -> _Loaded:
         """Read the state and the part of the history that follows it, or the whole history."""
         try:
-            text = self.path.read_bytes()
+            with open_to_read(self.path) as file:
+                text = file.read()
         except FileNotFoundError:
             return self._rebuild("is missing")
         try:
@@ -250,7 +252,7 @@ class Store:
 
     def _read_history(self, offset: int, sequence: int) -> tuple[tuple[HistoryLine, ...], int, int]:
         """The complete lines after an offset, where they end, and the length of a torn rest."""
-        with open(self.history_path, "rb") as file:
+        with open_to_read(self.history_path) as file:
             if os.fstat(file.fileno()).st_size < offset:
                 raise StoreFailed(
                     f"{self.history_path} ends before the last change of {self.path}: it was cut;"
