@@ -8,6 +8,7 @@ import httpx
 
 from esnode.clock import monotonic_seconds
 from esnode.collectors.app_deadline import DeadlineTransport
+from esnode.config.values import without_credentials
 
 TIMEOUT_SECONDS = 5.0
 
@@ -27,25 +28,26 @@ def fetch(base_url: str, path: str, **headers: str) -> httpx.Response:
         AgentUnreachable: nothing answers, or nothing in time.
         AgentRefused: an answer other than 200.
     """
+    shown = without_credentials(base_url)
     try:
         response = _get(base_url + path, headers)
     except httpx.TimeoutException:
         raise AgentUnreachable(
-            f"the agent at {base_url} did not answer within {TIMEOUT_SECONDS:g} s"
+            f"the agent at {shown} did not answer within {TIMEOUT_SECONDS:g} s"
         ) from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         raise AgentUnreachable(
-            f"{base_url!r} is not the URL of an agent; write e.g. http://127.0.0.1:9100"
+            f"{shown!r} is not the URL of an agent; write e.g. http://127.0.0.1:9100"
         ) from None
     except httpx.HTTPError as error:
         raise AgentUnreachable(
-            f"no agent answers at {base_url} ({error}); start one with `esnode agent`, or name "
+            f"no agent answers at {shown} ({error}); start one with `esnode agent`, or name "
             "another with --agent URL"
         ) from None
     if response.status_code != 200:
         text = response.text.strip().splitlines()[:1]
         said = f": {text[0][:200]}" if text else ""
-        raise AgentRefused(f"{base_url}{path} answered {response.status_code}{said}")
+        raise AgentRefused(f"{shown}{path} answered {response.status_code}{said}")
     return response
 
 
@@ -83,6 +85,7 @@ def fetch_status(base_url: str) -> dict[str, Any]:
         schema = ""
     if not str(schema).startswith("esnode.status/"):
         raise AgentRefused(
-            f"what answers at {base_url} is not an esnode agent; name one with --agent URL"
+            f"what answers at {without_credentials(base_url)} is not an esnode agent; name one "
+            "with --agent URL"
         )
     return dict(document)

@@ -4,6 +4,7 @@ The servers' own loggers are sent through it as well. No secret is ever an argum
 log that cannot be written costs its lines and nothing else: see `LossyStream`.
 """
 
+import errno
 import functools
 import logging
 import os
@@ -40,6 +41,8 @@ class LossyStream:
         except OSError:  # a stream without a file, in tests
             self._handle = None
         self._is_torn = False
+        self.is_gone = False
+        """Whether it was a terminal that has been closed."""
         self.lost = 0
         """Texts lost since the last one that got through."""
 
@@ -47,8 +50,9 @@ class LossyStream:
         """Write all of a text, or count it as lost."""
         try:
             is_written = self._write(text)
-        except (OSError, ValueError):  # ValueError: it was closed since
+        except (OSError, ValueError) as error:  # ValueError: it was closed since
             is_written = False
+            self.is_gone = isinstance(error, OSError) and error.errno == errno.EIO
         self.lost = 0 if is_written else self.lost + 1
 
     def flush(self) -> None:

@@ -73,6 +73,7 @@ class Server:
         *,
         certificate_path: str | None = None,
         key_path: str | None = None,
+        keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
     ) -> None:
         """Prepare to serve, over TLS when there is a certificate.
 
@@ -81,6 +82,7 @@ class Server:
         """
         self._application = ASGIWrapper(application)  # type: ignore[arg-type]  # plain dicts
         self._settings = _settings(certificate_path, key_path)
+        self._settings.keep_alive_timeout = keep_alive_seconds
         try:
             self._tls = self._settings.create_ssl_context()
         except OSError as error:  # ssl.SSLError is one
@@ -149,7 +151,6 @@ def _settings(certificate_path: str | None, key_path: str | None) -> Settings:
     settings.accesslog = None
     settings.errorlog = None
     settings.include_server_header = False
-    settings.keep_alive_timeout = KEEP_ALIVE_SECONDS
     settings.h11_max_incomplete_size = REQUEST_HEAD_BYTES
     settings.certfile = certificate_path
     settings.keyfile = key_path

@@ -1,6 +1,7 @@
 """A screen that is drawn over and over, for `esnode agent --live` and `esnode demo`."""
 
 import json
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -34,6 +35,8 @@ class Screen:
             # Home, clear to the end of each line and of the screen: no flicker.
             text = f"{head}\n\n{screen}".replace("\n", "\x1b[K\n")
             self._out.write(f"\x1b[H{text}\x1b[K\n\x1b[J")
+            if self._out.is_gone:  # its hang-up came as SIGHUP, which means another thing to us
+                signal.raise_signal(signal.SIGTERM)
         elif not self._is_drawn:
             self._out.write(f"{head}\n\n{screen}\n\n")
         self._is_drawn = True

@@ -17,7 +17,7 @@ MINIMUM_INTERVAL_SECONDS = 0.1
 MAXIMUM_INTERVAL_SECONDS = 3600.0
 """Rarer reads leave out what happened between them, and most counters wrap before."""
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*")
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)\s*", re.ASCII)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 MASK = "********"
 """Shown in place of a secret."""

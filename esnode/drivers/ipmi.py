@@ -25,6 +25,10 @@ from esnode.readings.power import BmcSensorReading, DcmiPowerReading, PowerSenso
 DCMI_COMMAND = ("dcmi", "power", "reading")
 SENSORS_COMMAND = ("sdr", "elist", "full")
 
+MAX_TEMPERATURE_CELSIUS = 1000.0
+MAX_FAN_SPEED_RPM = 1e6
+"""No sensor of a machine comes near these: beyond them a controller makes numbers up."""
+
 MAX_OUTPUT_BYTES = 1 << 20
 """A controller with 500 sensors prints about 40 kB."""
 
@@ -361,9 +365,11 @@ def _read_row(name: str, row: _Row) -> PowerSensorReading | BmcSensorReading | A
         return PowerSensorReading(chip="bmc", sensor=name, label=row.name, power_watts=value)
     if row.unit in ("degrees C", "degrees F"):
         celsius = value if row.unit == "degrees C" else (value - 32) / 1.8
+        if abs(celsius) > MAX_TEMPERATURE_CELSIUS:
+            return Absence(what=what, reason=f"the controller says {celsius:g} degrees C")
         return BmcSensorReading(sensor=name, kind="temperature", temperature_celsius=celsius)
     if row.unit == "RPM":
-        if value < 0:
+        if not 0 <= value <= MAX_FAN_SPEED_RPM:
             return Absence(what=what, reason=f"the controller says {value:g} revolutions a minute")
         return BmcSensorReading(sensor=name, kind="fan", fan_speed_rpm=value)
     return None

@@ -83,6 +83,16 @@ def test_a_live_table_that_cannot_be_shown_does_not_end_the_agent(tmp_path: Path
         assert agent.process.returncode == 0
 
 
+def test_a_live_table_whose_terminal_is_closed_ends_its_agent(tmp_path: Path) -> None:
+    ours, theirs = os.openpty()
+    within = ("setsid", "sh", "-c", f'exec "$@" >{os.ttyname(theirs)}', "sh")
+    with started_agent(tmp_path, "--live", within=within) as agent:
+        assert os.read(ours, 100).startswith(b"\x1b[2J")
+        os.close(theirs)
+        os.close(ours)
+        assert agent.process.wait(5) == 0
+
+
 def test_a_command_whose_output_has_no_room_says_so_in_one_line(tmp_path: Path) -> None:
     within = ("sh", "-c", 'exec "$@" >/dev/full', "sh")
     done = run_esnode(tmp_path, "config", "show", within=within)

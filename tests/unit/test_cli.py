@@ -181,6 +181,13 @@ def test_a_url_that_is_none_is_one_line(command: str) -> None:
     assert "'gopher://x' is not the URL of an agent" in result.output
 
 
+def test_a_password_in_the_url_is_not_repeated() -> None:
+    result = run("status", "--agent", "http://ada:secret@127.0.0.1:1")
+
+    assert "no agent answers at http://********@127.0.0.1:1 (" in result.output
+    assert "secret" not in result.output
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_scripts_are_printed(shell: str) -> None:
     result = run("completion", shell)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from esnode.config import KEYS, Config, ConfigError, find_file, state_directory
+from esnode.config import KEYS, Config, ConfigError, find_file, load, state_directory
 from esnode.config.load import simulated_hardware_file
 from esnode.config.values import Address
 from tests.config_files import load_all, problems_of, write
@@ -257,3 +257,8 @@ def test_a_text_that_no_file_can_be_called_is_refused(tmp_path: Path, name: str)
     assert problems_of(tmp_path, file=f'{name} = "a\\u0000b"') == [
         f"esnode.toml:1: {name}: 'a\\x00b' holds a NUL character, which no name may"
     ]
+
+
+def test_digits_of_another_script_are_no_duration() -> None:
+    with pytest.raises(ConfigError, match="is not a duration"):
+        load(flags={"scrape_interval": "\u0665s"}, environment={}, file=None)

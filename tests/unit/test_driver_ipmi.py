@@ -117,6 +117,24 @@ def test_an_elist_gives_draws_temperatures_and_fans() -> None:
     )
 
 
+def test_numbers_that_no_machine_has_are_no_readings() -> None:
+    table = parse_sensors(
+        "Hot  | 04h | ok  |  7.1 | 1e300 degrees C\n"
+        "Cold | 05h | ok  |  7.1 | -4000 degrees F\n"
+        "Fan1 | 30h | ok  |  7.1 | 1e9 RPM\n"
+        "Fan2 | 31h | ok  |  7.1 | -1 RPM\n"
+    )
+
+    assert table is not None
+    assert table.sensors == ()
+    assert [absence.what for absence in table.absent] == [
+        "ipmi:Hot",
+        "ipmi:Cold",
+        "ipmi:Fan1",
+        "ipmi:Fan2",
+    ]
+
+
 def test_the_sensor_table_has_unit_and_thresholds_of_its_own() -> None:
     table = parse_sensors(
         "PSU1 Power In    | 480.000    | Watts      | ok    | na  | na | na | na | 1000.0 | na \n"

@@ -129,6 +129,35 @@ def test_one_that_is_stopped_nine_tenths_of_the_time_never_looks_well() -> None:
     assert world.changes_to(Status.FAILED) == []
 
 
+def test_a_rack_that_goes_dark_is_given_up_whole_and_nobody_else() -> None:
+    world = joined(50)
+    dark = world.nodes[10:20]
+
+    began = world.now
+    for node in dark:
+        world.crash(node, is_host_up=False)
+    world.run_for(10.0)
+
+    failed = world.changes_to(Status.FAILED)
+    assert failed[0][0] - began >= 5.5
+    assert len(failed) == 40 * 10
+    assert {node_id for _, _, node_id in failed} == {node.node_id for node in dark}
+
+
+def test_a_whole_cluster_that_restarts_finds_together_with_what_it_kept() -> None:
+    world = joined(12)
+    world.run_for(35.0)
+    for node in world.nodes:
+        world.crash(node, is_host_up=True)
+
+    for node in world.nodes:
+        world.start(node, world.nodes[:2])
+    together = world.run_for(3.0, until=lambda: world.all_see(world.nodes))
+
+    assert together
+    assert {len(node.heads) for node in world.nodes} == {11}
+
+
 def test_both_sides_of_a_cut_give_each_other_up_and_find_together_again() -> None:
     world = joined(20)
 

@@ -386,3 +386,11 @@ def test_a_pipe_in_place_of_a_file_is_refused_and_not_waited_for(
 
     with pytest.raises(StoreFailed, match="Not a regular file"):
         read(Store(path))
+
+
+def test_a_machine_that_cannot_be_looked_for_is_not_called_missing(tmp_path: Path) -> None:
+    endless = tmp_path / "endless"
+    endless.symlink_to(endless)
+
+    with pytest.raises(StoreFailed, match="Too many levels of symbolic links"):
+        Store(endless / "machine.json").change(lambda machine: [], cause="a test")

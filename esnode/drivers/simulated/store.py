@@ -155,7 +155,11 @@ class Store:
             ChangeRefused: the machine cannot do that; nothing was changed.
             StoreFailed: the files cannot be used; nothing was changed.
         """
-        if not (self.path.exists() or self.history_path.exists()):
+        try:
+            is_there = any(fingerprint(self.path)) or any(fingerprint(self.history_path))
+        except OSError as error:  # a folder that we may not look into
+            raise self._failed("use", error) from None
+        if not is_there:
             raise self._no_machine()
         with self._locked(make_parent=False):
             loaded = self._load()
