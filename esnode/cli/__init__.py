@@ -152,8 +152,7 @@ def cli(ctx: click.Context, /, **options: Any) -> None:
     esnode agent --scrape-interval 1s
     esnode status --agent http://node7:9100
 
-    Exit codes: 0 healthy, 1 degraded or failed, 2 wrong usage, 3 agent not reachable, 4 not
-    allowed.
+    Exit codes: 0 healthy, 1 degraded or failed, 2 wrong usage, 3 agent not reachable.
     """
     remember_options(ctx, options)
     if ctx.invoked_subcommand is None:

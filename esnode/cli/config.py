@@ -159,7 +159,7 @@ def set_(ctx: click.Context, assignment: tuple[str, ...]) -> None:
             fail(f"{text!r} is not KEY=VALUE, e.g. scrape_interval=1s", code=EXIT_USAGE)
         changes[key.strip()] = value
     file = _write(ctx, changes)
-    click.echo(f"{file}: {', '.join(changes)} set")
+    click.echo(f"{file}: {', '.join(changes)} set; a running agent takes it at SIGHUP")
     _tell_dormant(changes)
 
 

@@ -21,7 +21,6 @@ from esnode.config.load import (
 EXIT_DEGRADED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
-EXIT_NOT_ALLOWED = 4
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -116,6 +115,13 @@ def agent_url(ctx: click.Context) -> str:
         announced = announced_address(state_directory(config, os.environ))
         if announced is not None:
             return announced
+        if loaded.origins["state_dir"].source == "flag":
+            folder = state_directory(config, os.environ)
+            fail(
+                f"no agent runs in {folder}; start one with `esnode agent --state-dir {folder}`, "
+                "or name another with --agent URL",
+                code=EXIT_UNREACHABLE,
+            )
     host, port = config.listen_address
     if host in ("0.0.0.0", "::"):
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"

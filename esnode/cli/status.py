@@ -54,10 +54,6 @@ def render(document: dict[str, Any], *, is_colored: bool) -> str:
     parts = [_summary(document, paint), _machine(document)]
     if document["gpus"]:
         parts.append(_gpus(document, paint))
-    driver = document.get("gpu_driver") or {}
-    parts.extend(
-        paint(f"! {lost['what']}: {lost['reason']}", "red") for lost in driver.get("lost", ())
-    )
     parts.extend(_troubles(document, paint))
     return "\n\n".join(part for part in parts if part)
 
@@ -65,7 +61,7 @@ def render(document: dict[str, Any], *, is_colored: bool) -> str:
 def _summary(document: dict[str, Any], paint: Any) -> str:
     score = document["degradation_score"]
     if not document["healthy"]:
-        word, color = "NOT HEALTHY: a source fails", "red"
+        word, color = "NOT HEALTHY", "red"
     elif score:
         word, color = f"DEGRADED ({score})", "yellow"
     else:
@@ -111,7 +107,8 @@ def _gpus(document: dict[str, Any], paint: Any) -> str:
     rows = []
     for gpu in document["gpus"]:
         if not gpu["up"]:
-            rows.append([gpu["gpu"] or UNKNOWN, "DOWN: " + gpu["reason"][:60], *[UNKNOWN] * 6])
+            # Why is told below the table, where there is room.
+            rows.append([gpu["gpu"] or UNKNOWN, "DOWN", *[UNKNOWN] * 6])
             continue
         rows.append([
             gpu["gpu"] or UNKNOWN,
@@ -144,8 +141,20 @@ def _troubles(document: dict[str, Any], paint: Any) -> list[str]:
         paint(f"! {flag['kind']} {flag['subject']}: {flag['detail']}".replace(" :", ":"), "yellow")
         for flag in document["degradation_flags"]
     ]
+    down = {gpu["uuid"]: gpu for gpu in document["gpus"] if not gpu["up"]}
+    lines += [
+        paint(f"! GPU {gpu['gpu'] or gpu['uuid']} is down: {gpu['reason']}", "red")
+        for gpu in down.values()
+    ]
+    told = {f"gpu:{gpu['gpu']}" for gpu in down.values()}
+    driver = document.get("gpu_driver") or {}
+    lines += [
+        paint(f"! {lost['what']}: {lost['reason']}", "red")
+        for lost in driver.get("lost", ())
+        if lost["what"] not in told
+    ]
     for source in document["sources"]:
-        if source["state"] in ("failed", "stalled"):
+        if source["state"] in ("failed", "stalled") and source["target"] not in down:
             name = f"{source['collector']} {source['target']}".rstrip()
             lines.append(paint(f"! {name} {source['state']}: {source['reason']}", "red"))
     missing = [

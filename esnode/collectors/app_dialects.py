@@ -21,6 +21,9 @@ UNKNOWN = "unknown"
 GENERIC_ENDING = "tokens_total"
 """What a counter's name ends in for the dialect without a name."""
 
+SERIES_MAX = 200
+"""Token counters of one endpoint: a server that makes up model names must not fill Prometheus."""
+
 _MODEL_LABELS = ("model_name", "model")
 
 _PROMPT_WORDS = frozenset({"prompt", "input"})
@@ -189,6 +192,7 @@ def _count_tokens(
     """Sum the counters by model and kind, in that order."""
     sums: dict[tuple[str, str], float] = {}
     unusable: dict[tuple[str, str], str] = {}
+    left_out: dict[tuple[str, str], None] = {}
     for sample in samples:
         kind = dialect.tokens.get(sample.name)
         if kind is None:
@@ -197,10 +201,16 @@ def _count_tokens(
             (sample.labels[label] for label in _MODEL_LABELS if label in sample.labels), ""
         )
         key = (model, kind)
+        if key not in sums and len(sums) >= SERIES_MAX:
+            left_out[key] = None
+            continue
         if _is_count(sample.value):
             sums[key] = sums.get(key, 0.0) + sample.value
         else:
             unusable[key] = f"{sample.name} is {sample.value}"
+    if left_out:
+        reason = f"the first {SERIES_MAX} models and kinds are kept, {len(left_out)} more are not"
+        absent.append(Absence(what="tokens", reason=reason))
     for (model, kind), reason in sorted(unusable.items()):
         absent.append(Absence(what=f"tokens:{model}:{kind}", reason=reason))
     return tuple(

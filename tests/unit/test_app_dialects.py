@@ -5,7 +5,7 @@ import math
 import pytest
 
 from esnode.collectors.app import parse_exposition
-from esnode.collectors.app_dialects import Sample, is_of_interest, read_samples
+from esnode.collectors.app_dialects import SERIES_MAX, Sample, is_of_interest, read_samples
 from esnode.readings.app import AppReading
 
 SGLANG = """\
@@ -141,6 +141,17 @@ def test_a_server_s_own_names_are_understood(
     assert {(count.model, count.kind): count.tokens_total for count in reading.tokens} == tokens
     assert (reading.requests_running, reading.requests_waiting) == (running, waiting)
     assert [absence.what for absence in reading.absent] == ([] if tokens else ["tokens"])
+
+
+def test_a_server_that_makes_up_model_names_fills_nothing() -> None:
+    lines = [f'vllm:prompt_tokens_total{{model_name="m{i}"}} 1' for i in range(SERIES_MAX + 50)]
+
+    reading = read("\n".join(lines) + "\n")
+
+    assert len(reading.tokens) == SERIES_MAX
+    assert [a.reason for a in reading.absent if a.what == "tokens"] == [
+        f"the first {SERIES_MAX} models and kinds are kept, 50 more are not"
+    ]
 
 
 def test_an_endpoint_without_tokens_says_so() -> None:

@@ -233,7 +233,7 @@ HEALTHY = Snapshot(taken_at_seconds=1.0, sequence=1)
     ("snapshot", "code", "word"),
     [
         pytest.param(HEALTHY, 0, "node-07  healthy", id="healthy"),
-        pytest.param(rich_snapshot(), 1, "node-07  NOT HEALTHY: a source fails", id="failing"),
+        pytest.param(rich_snapshot(), 1, "node-07  NOT HEALTHY", id="failing"),
     ],
 )
 def test_the_exit_code_says_whether_the_node_is_well(
@@ -247,12 +247,22 @@ def test_the_exit_code_says_whether_the_node_is_well(
     assert "up 1 d 1 h" in result.output
 
 
+def test_a_folder_that_is_named_and_has_no_agent_is_not_answered_by_another(
+    tmp_path: Path,
+) -> None:
+    result = run("status", "--state-dir", str(tmp_path))
+
+    assert result.exit_code == 3
+    assert f"no agent runs in {tmp_path}; start one with" in result.output
+
+
 def test_the_screen_shows_gpus_troubles_and_what_is_missing() -> None:
     with serve(answer_with(status_bytes(rich_snapshot()))) as url:
         output = run("status", "--agent", url).output
 
     assert "5,200 W (dcmi)  envelope 5,000 W EXCEEDED" in output
-    assert "DOWN: GPU is lost" in output
+    assert "! GPU 7 is down: GPU is lost" in output
+    assert output.count("GPU is lost") == 1
     assert "! gpu:8: Unknown Error" in output
     assert "! disk_busy nvme0n1: busy 90% of the time" in output
     assert "! filesystem /mnt/nfs stalled: no answer within 2 s" in output

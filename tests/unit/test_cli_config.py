@@ -116,7 +116,9 @@ def test_keys_are_set_in_the_file_of_the_working_directory(tmp_path: Path) -> No
     result = run("config", "set", "enable_cpu=false", "tags=env=prod,row=7")
 
     assert result.exit_code == 0, result.output
-    assert result.output.endswith("esnode.toml: enable_cpu, tags set\n")
+    assert result.output.endswith(
+        "esnode.toml: enable_cpu, tags set; a running agent takes it at SIGHUP\n"
+    )
     assert file.read_text().startswith("# mine\nenable_cpu = false\n")
     assert tomllib.loads(file.read_text())["tags"] == {"env": "prod", "row": "7"}
 
