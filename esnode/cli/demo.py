@@ -167,6 +167,6 @@ def _show_live(ctx: click.Context, folder: Path, url: str, seconds: float | None
             scene = wanted
             play(folder, SCENES[scene][1])
         text = render(fetch_status(url), is_colored=wants_color(ctx))
-        head = f"esnode demo   {url}   scene: {SCENES[scene][0]}   Ctrl-C ends it"
+        head = f"esnode demo  {url}  {SCENES[scene][0]}  (Ctrl-C ends it)"
         screen.draw(head, text)
         time.sleep(1.0)

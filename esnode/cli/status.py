@@ -112,7 +112,7 @@ def _gpus(document: dict[str, Any], paint: Any) -> str:
             continue
         rows.append([
             gpu["gpu"] or UNKNOWN,
-            gpu["name"],
+            gpu["name"].removeprefix("NVIDIA "),
             number(gpu["util_percent"], " %"),
             f"{size(gpu['memory_used_bytes'])} / {size(gpu['memory_total_bytes'])}",
             number(gpu["temperature_celsius"], " C"),
