@@ -114,23 +114,42 @@ def test_a_writer_killed_at_any_instant_leaves_one_consistent_machine(tmp_path: 
     assert all(event.what.startswith("cut ") for event in repairs)
 
 
-def test_two_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
+def test_processes_that_write_at_once_lose_nothing(tmp_path: Path) -> None:
     path = tmp_path / "machine.json"
     store = Store(path)
     one, other = (gpu.uuid for gpu in store.create("h100x2").gpus)
     happen(store, LimitSet(gpu=one, watts=400), LimitSet(gpu=other, watts=400))
 
-    traders = [start(TRADER, path) for _ in range(2)]
-    for trader in traders:
-        wait_for_output(trader)
-    time.sleep(0.3)
-    for trader in traders:
-        kill(trader)
+    traders = [start(TRADER, path) for _ in range(3)]
+    try:
+        for trader in traders:
+            wait_for_output(trader)
+        time.sleep(0.5)
+    finally:
+        for trader in traders:
+            kill(trader)
 
     lines = Store(path).history()
     writers = {line.actor_pid for line in lines} - {os.getpid()}
     assert writers == {trader.pid for trader in traders}
     assert set(requested_sums(lines, [400, 400])) == {800}
+
+
+def test_a_writer_without_a_pause_lets_another_have_its_turn(tmp_path: Path) -> None:
+    path = tmp_path / "machine.json"
+    store = Store(path)
+    one, other = (gpu.uuid for gpu in store.create("h100x2").gpus)
+    happen(store, LimitSet(gpu=one, watts=400), LimitSet(gpu=other, watts=400))
+    trader = start(TRADER, path)
+    try:
+        wait_for_output(trader)
+        for load in range(20):
+            happen(store, LoadSet(gpu=one, load=Load(ratio=load / 20)))
+    finally:
+        kill(trader)
+
+    mine = [line for line in Store(path).history() if line.actor_pid == os.getpid()]
+    assert sum(isinstance(line.event, LoadSet) for line in mine) == 20
 
 
 def test_a_gpu_keeps_its_cap_and_draws_on_when_its_writer_is_killed(tmp_path: Path) -> None:

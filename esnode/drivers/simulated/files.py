@@ -52,23 +52,36 @@ def open_to_read(path: Path) -> BinaryIO:
 def exclusive_lock(path: Path, *, attempts: int = LOCK_ATTEMPTS) -> Iterator[None]:
     """Hold a lock file. The kernel lets it go when the process ends, however it ends.
 
+    Whoever waits holds a turnstile, through which the holder must pass before it can have the lock
+    again: a writer that changes the machine without a pause would else keep all others out.
+
     Raises:
         LockedTooLong: nobody let go.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    turn = path.with_name(path.name + ".turn")
+    with _locked_file(turn, attempts) as turnstile, _locked_file(path, attempts):
+        os.close(turnstile.pop())
+        yield
+
+
+@contextlib.contextmanager
+def _locked_file(path: Path, attempts: int) -> Iterator[list[int]]:
+    """Hold one file's lock; the descriptor is the caller's to close when it takes it out."""
+    held = [os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)]
     try:
         for _ in range(attempts):
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                fcntl.flock(held[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 time.sleep(LOCK_PAUSE_SECONDS)
             else:
                 break
         else:
             raise LockedTooLong(f"for {attempts * LOCK_PAUSE_SECONDS:g} s")
-        yield
+        yield held
     finally:
-        os.close(descriptor)
+        for descriptor in held:
+            os.close(descriptor)
 
 
 def append_durably(path: Path, text: bytes, *, at: int) -> None:
