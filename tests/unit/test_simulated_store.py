@@ -39,12 +39,8 @@ def test_files_are_private_and_so_is_a_folder_made_for_them(world: World, path: 
 
     modes = {file.name: file.stat().st_mode & 0o777 for file in path.parent.iterdir()}
     assert set(modes.values()) == {0o600}
-    assert set(modes) == {
-        "machine.json",
-        "machine.json.history",
-        "machine.json.lock",
-        "machine.json.lock.turn",
-    }
+    names = ("machine.json", "machine.json.history", "machine.json.lock", "machine.json.lock.turn")
+    assert set(modes) == set(names)
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
