@@ -119,7 +119,6 @@ class GpuState:
     energy_joules_total: float | None = None
     energy_source: str = ""
     """``counter`` (the device's own) or ``integrated`` (power over time)."""
-    is_throttled: bool = False
     has_new_ecc_errors: bool = False
 
 

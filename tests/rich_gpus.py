@@ -106,7 +106,6 @@ def gpu_state(index: int) -> GpuState:
         throttle_seconds_total=(("hw_thermal_slowdown", 1.5), ("sw_power_cap", 20.0)),
         energy_joules_total=123_456.789,
         energy_source="counter",
-        is_throttled=True,
         has_new_ecc_errors=True,
     )
 

@@ -1,7 +1,7 @@
 """The routes that only read: status, events, health. Everything comes from the board."""
 
+import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import trio
 from quart import Response, request
@@ -28,13 +28,6 @@ INDEX = f"""esnode {__version__}
 /healthz      whether the agent works
 /readyz       whether its data is fresh
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What the routes read."""
-
-    board: Board
 
 
 def make_app(board: Board) -> QuartTrio:
@@ -147,8 +140,6 @@ def _event(board: Board, posted: Posted) -> bytes:
 
 
 def _json(document: dict[str, object], code: int) -> Response:
-    import json
-
     return Response(json.dumps(document) + "\n", status=code, content_type="application/json")
 
 

@@ -95,11 +95,6 @@ def simulated_hardware_path(ctx: click.Context) -> Path:
     return simulated_hardware_file(config_or_exit(ctx).config, os.environ)
 
 
-def state_path(ctx: click.Context) -> Path:
-    """The agent's state folder by the configuration."""
-    return state_directory(config_or_exit(ctx).config, os.environ)
-
-
 def agent_url(ctx: click.Context) -> str:
     """Where the agent is: `--agent`, `ESNODE_AGENT`, else the configured listen address."""
     kept: dict[str, Any] = ctx.find_root().obj or {}

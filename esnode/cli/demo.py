@@ -18,6 +18,7 @@ import click
 from esnode.cli.context import EXIT_DEGRADED, EXIT_USAGE, fail, wants_color
 from esnode.cli.live import Screen
 from esnode.cli.status import render
+from esnode.clock import monotonic_seconds
 
 START_SECONDS = 20.0
 SETTLE_SECONDS = 4.0
@@ -93,9 +94,9 @@ def running_agent(folder: Path, hardware: str) -> Iterator[str]:
     with log.open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, env=kept, cwd=folder)
     try:
-        deadline = time.monotonic() + START_SECONDS  # noqa: TID251  # an edge
+        deadline = monotonic_seconds() + START_SECONDS
         while (url := announced_address(folder)) is None:
-            if process.poll() is not None or time.monotonic() > deadline:  # noqa: TID251
+            if process.poll() is not None or monotonic_seconds() > deadline:
                 last = log.read_text(errors="replace").strip().splitlines()[-1:]
                 fail(f"the agent did not start: {' '.join(last)}", code=EXIT_DEGRADED)
             time.sleep(0.05)
@@ -156,10 +157,10 @@ def _show_live(ctx: click.Context, folder: Path, url: str, seconds: float | None
     from esnode.client import fetch_status
 
     screen = Screen(is_colored=wants_color(ctx))
-    started = time.monotonic()  # noqa: TID251  # an edge
+    started = monotonic_seconds()
     scene = -1
     while True:
-        passed = time.monotonic() - started  # noqa: TID251
+        passed = monotonic_seconds() - started
         if seconds is not None and passed >= seconds:
             return
         wanted = int(passed / SCENE_SECONDS) % len(SCENES)

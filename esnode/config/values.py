@@ -40,11 +40,6 @@ class Address(NamedTuple):
         """As written in the configuration: ``0.0.0.0:9100``, ``[::1]:9100``."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
-    @property
-    def is_loopback(self) -> bool:
-        """Whether only this machine can reach it."""
-        return self.host in ("localhost", "::1") or self.host.startswith("127.")
-
 
 def parse_text(value: object) -> str:
     """A non-empty text that could also be the name of a file."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from esnode.fold.counters import Integral
-from esnode.readings.gpu import HARMFUL_THROTTLE_REASONS, GpuReading
+from esnode.readings.gpu import GpuReading
 from esnode.readings.sample import Reading, Sample, SourceStatus
 from esnode.snapshot import GpuState
 
@@ -75,7 +75,6 @@ class GpuFold:
             throttle_seconds_total=tuple(sorted(device.throttle_seconds.items())),
             energy_joules_total=value.energy_joules_total if is_counted else device.energy.total,
             energy_source=device.energy_source,
-            is_throttled=any(r in HARMFUL_THROTTLE_REASONS for r in value.throttle_reasons or ()),
             has_new_ecc_errors=(
                 device.uncorrected_at is not None
                 and now - device.uncorrected_at <= ECC_MEMORY_SECONDS

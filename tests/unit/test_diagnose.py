@@ -80,6 +80,17 @@ def test_a_figure_at_its_threshold_raises_a_flag(rates: RatesState, expected: li
             id="throttled",
         ),
         pytest.param(gpu(bare_gpu(0, throttle_reasons=("gpu_idle",))), [], id="idle"),
+        pytest.param(
+            gpu(bare_gpu(0, throttle_reasons=("applications_clocks_setting",))),
+            [],
+            id="an-operators-choice",
+        ),
+        pytest.param(
+            gpu(bare_gpu(0, throttle_reasons=("hw_thermal_slowdown",))),
+            [("gpu_throttle", "clocks held back by hw_thermal_slowdown")],
+            id="heat",
+        ),
+        pytest.param(gpu(bare_gpu(0, throttle_reasons=None)), [], id="reasons-unknown"),
         pytest.param(gpu(bare_gpu(0)), [], id="reasons-unknown"),
         pytest.param(
             gpu(bare_gpu(0, is_remap_pending=True), has_new_ecc_errors=True),

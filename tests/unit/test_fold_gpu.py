@@ -42,7 +42,6 @@ def test_throttled_time_is_half_of_the_interval_for_each_end_that_shows_it() -> 
         state = only(fold, at(seconds, throttle_reasons=reasons), seconds)
 
     assert state.throttle_seconds_total == (("hw_slowdown", 4.0), ("sw_power_cap", 8.0))
-    assert not state.is_throttled
 
 
 def test_throttled_time_of_a_gap_is_left_out() -> None:
@@ -52,22 +51,6 @@ def test_throttled_time_of_a_gap_is_left_out() -> None:
     state = only(fold, at(100.0, throttle_reasons=("sw_power_cap",)), 100.0)
 
     assert state.throttle_seconds_total == (("sw_power_cap", 0.0),)
-    assert state.is_throttled
-
-
-@pytest.mark.parametrize(
-    ("reasons", "is_throttled"),
-    [
-        pytest.param(("gpu_idle",), False, id="idle-is-no-throttle"),
-        pytest.param(("applications_clocks_setting",), False, id="an-operators-choice"),
-        pytest.param(("hw_thermal_slowdown",), True, id="heat"),
-        pytest.param(None, False, id="unknown"),
-    ],
-)
-def test_only_reasons_that_cost_work_count_as_throttling(
-    reasons: tuple[str, ...] | None, is_throttled: bool
-) -> None:
-    assert only(GpuFold(), at(0.0, throttle_reasons=reasons), 0.0).is_throttled is is_throttled
 
 
 def test_energy_is_the_devices_own_counter_when_it_has_one() -> None:

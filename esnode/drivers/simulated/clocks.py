@@ -1,7 +1,7 @@
 """The instants and the boot that a simulated machine's file is written in.
 
 Its own file because this is the only place of the package that asks the operating system for the
-time; everything else has it handed in, and a test hands in its own.
+boot's clock; everything else has it handed in, and a test hands in its own.
 """
 
 import time
@@ -10,17 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from esnode.clock import unix_seconds
+
 BOOT_ID_PATH = Path("/proc/sys/kernel/random/boot_id")
 
 
 def read_boottime_seconds() -> float:
     """Seconds since the host booted, suspend included: one clock for every process, never set."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def read_wall_seconds() -> float:
-    """Unix time, for the people who read the history."""
-    return time.clock_gettime(time.CLOCK_REALTIME)
 
 
 @cache
@@ -40,5 +37,5 @@ class Clocks:
     """Where the instants come from."""
 
     now_seconds: Callable[[], float] = read_boottime_seconds
-    wall_seconds: Callable[[], float] = read_wall_seconds
+    wall_seconds: Callable[[], float] = unix_seconds
     host_boot_id: Callable[[], str] = read_host_boot_id
