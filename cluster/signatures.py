@@ -25,6 +25,9 @@ RandomBytes = Callable[[int], bytes]
 """So many bytes from the system's source of randomness, or from a seeded one in a simulation."""
 
 
+_REMEMBERED_MAX = 4096
+
+
 class Purpose(Enum):
     """What a signature is for. The first byte differs from those of a certificate and of TLS."""
 
@@ -57,6 +60,27 @@ class Verifier(Protocol):
     def verify(self, *, public_key: bytes, signature: bytes, message: bytes) -> bool:
         """Whether it was; never raises, whatever the bytes."""
         ...
+
+
+class RememberingVerifier:
+    """A verifier that checks each signature once: logs and admissions are read again and again."""
+
+    def __init__(self, verifier: Verifier) -> None:
+        self._verifier = verifier
+        self._known: dict[tuple[bytes, bytes, bytes], bool] = {}
+
+    def verify(self, *, public_key: bytes, signature: bytes, message: bytes) -> bool:
+        """Whether it was; the same question is answered from memory."""
+        key = (public_key, signature, message)
+        held = self._known.get(key)
+        if held is None:
+            if len(self._known) >= _REMEMBERED_MAX:
+                self._known.clear()
+            held = self._verifier.verify(
+                public_key=public_key, signature=signature, message=message
+            )
+            self._known[key] = held
+        return held
 
 
 class KeyedHashKeyring:

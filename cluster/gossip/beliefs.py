@@ -274,6 +274,8 @@ class Beliefs:
                     node_id=member.node_id, before=None, after=Status.ALIVE, reason="joined"
                 )
             )
+            for verdict in self._doubts.ripe(member.node_id):
+                self.hear(verdict, Address(""), now)
             return
         is_restart = statement.version.epoch > member.version.epoch
         self._doubts.void(member)

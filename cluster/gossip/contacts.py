@@ -39,7 +39,7 @@ class Contacts:
         self._outbox = outbox
         self._members = members
         self._detector = detector
-        self._seeds = seeds
+        self.seeds = seeds
         self._rng = rng
         self._strangers_count = _STRANGERS_MAX
         self._strangers_seconds = 0.0
@@ -55,7 +55,7 @@ class Contacts:
             lost = self._rng.choice(self._members.failed)
             self._detector.run_errand(lost, [self._own.member], now)
         met = {one.address: None for one in here}
-        missing = [one for one in self._seeds if one not in met and one != self._own.address]
+        missing = [one for one in self.seeds if one not in met and one != self._own.address]
         if here and missing:
             missing = [self._rng.choice(missing)]
         for seed in missing:

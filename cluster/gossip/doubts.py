@@ -25,6 +25,7 @@ from cluster.ids import NodeId
 _ACCUSERS_ENOUGH = 5
 """Further accusers keep their evidence to themselves: it would change nothing."""
 _ACCUSED_FEW = 3
+_EARLY_MAX = 256
 
 
 class Doubts:
@@ -39,6 +40,7 @@ class Doubts:
         self.members = members
         self.accused_by: NodeId | None = None
         """Somebody claims that this node, in its present version, is not here."""
+        self._early: dict[tuple[NodeId, NodeId], Statement] = {}
 
     def accuse(self, member: Member, evidence: Evidence, began: float, now: float) -> None:
         """A member did not answer this node itself."""
@@ -60,7 +62,14 @@ class Doubts:
             return
         member = self.members.get(claim.subject)
         by = self.members.get(statement.signer)
-        if member is None or by is None or not by.is_here or not member.is_here:
+        if member is None or by is None:
+            self._keep_early(statement, claim)
+            return
+        if not by.is_here:
+            return
+        if member.status is Status.FAILED:
+            self._hear_verdict(statement, claim, member, is_genuine)
+        if not member.is_here:
             return
         if claim.subject_version != member.version or _is_counted(statement, claim, member):
             return
@@ -120,6 +129,32 @@ class Doubts:
             self._outbox.news.drop(news_key(Kind.SUSPECT, accuser, member.node_id))
         member.claims.clear()
         member.suspicion = None
+
+    def ripe(self, node_id: NodeId) -> list[Statement]:
+        """Verdicts that came before this member did, which may count now."""
+        ripe = [key for key in self._early if node_id in key]
+        return [self._early.pop(key) for key in ripe]
+
+    def _keep_early(self, statement: Statement, claim: Claim) -> None:
+        # Datagrams overtake each other: to one that joins, a verdict may come before its subject.
+        if statement.kind is Kind.FAILED and len(self._early) < _EARLY_MAX:
+            self._early[statement.signer, claim.subject] = statement
+
+    def _hear_verdict(
+        self, statement: Statement, claim: Claim, member: Member, is_genuine: Callable[[], bool]
+    ) -> None:
+        """Keep it, until there are enough to convince whoever joins later."""
+        suspicion = member.suspicion
+        if suspicion is None or statement.kind is not Kind.FAILED:
+            return
+        is_wanted = len(suspicion.gave_up) < self._settings.quorum_count
+        if not is_wanted or claim.subject_version != member.version:
+            return
+        if statement.signer in suspicion.gave_up or not is_genuine():
+            return
+        suspicion.gave_up[statement.signer] = None
+        member.claims[statement.signer] = statement
+        self._outbox.spread(statement, Urgency.CLAIM, claim.subject)
 
     def _accuses_most(self, by: Member) -> bool:
         suspects = self.members.suspects

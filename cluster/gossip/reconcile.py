@@ -51,6 +51,7 @@ class Reconciler:
     def answer_summary(self, summary: Summary, to: Address) -> None:
         """The second step."""
         given: list[Statement] = []
+        verdicts: list[Statement] = []
         pages: list[Page] = []
         buckets = list(range(BUCKETS))
         # With too much for one exchange, another part comes first each time.
@@ -63,10 +64,12 @@ class Reconciler:
             held = self._records.bucket(bucket)
             if theirs == 0:
                 for node_id, entry in held:
-                    given.extend([*entry.statements, *self._doubts.verdicts(node_id)])
+                    given.extend(entry.statements)
+                    verdicts.extend(self._doubts.verdicts(node_id))
             else:
                 pages.extend(_pages(bucket, held))
-        self._outbox.send_all(to, given, _DATAGRAMS_MAX)
+        # A verdict counts only where its signer is a member already.
+        self._outbox.send_all(to, [*given, *verdicts], _DATAGRAMS_MAX)
         self._send_pages(to, pages[:_PAGES_MAX])
 
     def answer_page(self, page: Page, to: Address) -> None:

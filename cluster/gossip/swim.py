@@ -34,11 +34,11 @@ from cluster.gossip.effects import (
     Head,
     Paused,
     PersistEpoch,
-    PersistHeads,
 )
 from cluster.gossip.envelope import Reason
 from cluster.gossip.farewell import Farewell
 from cluster.gossip.fields import DecodeError
+from cluster.gossip.heads import HeadsKept
 from cluster.gossip.inputs import Datagram, Input, Refused
 from cluster.gossip.members import Introduction, Members
 from cluster.gossip.messages import (
@@ -110,15 +110,13 @@ class Swim:
         self._build_talk(tuple(seeds))
         self._due_seconds = math.inf
         self._gossip_seconds = 0.0
-        self._persist_seconds = math.inf
-        self._heads_kept: tuple[Head, ...] = ()
 
     def start(self, now: float) -> list[Effect]:
         """Begin: knock at the seeds."""
         self._detector.start(now)
         self._contacts.due_seconds = now
         self._states.start(now)
-        self._persist_seconds = now + self._settings.persist_interval_seconds
+        self._heads.start(now)
         self._gossip_seconds = now
         self._run_timers(now)
         return self._finish(now)
@@ -148,13 +146,18 @@ class Swim:
         if self._farewell.is_over:
             return None
         due = min(self._detector.deadline(), self._contacts.due_seconds, self._states.due_seconds)
-        due = min(due, self._persist_seconds, self._farewell.due_seconds)
+        due = min(due, self._heads.due_seconds, self._farewell.due_seconds)
         end = self._doubts.next_end()
         if end is not None:
             due = min(due, max(end, self._detector.hush_until_seconds))
         if self._outbox.news and self._members.here:
             due = min(due, self._gossip_seconds)
         return due
+
+    @property
+    def digest(self) -> int:
+        """Of all member records: equal on two nodes that hold the same."""
+        return self._beliefs.records.digest
 
     def view(self, now: float) -> GossipView:
         """What this node knows of the others."""
@@ -178,15 +181,20 @@ class Swim:
         )
 
     def trust(
-        self, introductions: Iterable[Introduction], source: Address, now: float
+        self, introductions: Iterable[Introduction], source: Address | None, now: float
     ) -> list[Effect]:
-        """Certificates that came over the stream, judged; who is at the source may be new to us."""
+        """Certificates, judged: over the stream from whoever is at the source, or from disk."""
         for introduction in introductions:
             if not self._beliefs.is_excluded(introduction.node_id):
                 self._beliefs.trust(introduction, now)
         is_met = any(one.address == source for one in self._members.here)
-        if not is_met:
+        if source is not None and not is_met:
             self._outbox.send(source, [self._own.member, self._reconciler.summary()])
+        return self._finish(now)
+
+    def seek(self, seeds: Sequence[Address], now: float) -> list[Effect]:
+        """Knock at these from now on: names were looked up again."""
+        self._contacts.seeds = tuple(seeds)
         return self._finish(now)
 
     def exclude(self, node_id: NodeId, reason: str, now: float) -> list[Effect]:
@@ -256,6 +264,12 @@ class Swim:
             records=self._beliefs.records,
             rng=self._rng,
         )
+        self._heads = HeadsKept(
+            settings=self._settings,
+            outbox=self._outbox,
+            members=self._members,
+            floors=self._beliefs.floors,
+        )
         self._farewell = Farewell(
             own=self._own,
             settings=self._settings,
@@ -309,9 +323,8 @@ class Swim:
             self._contacts.advance(now)
         if now >= self._states.due_seconds:
             self._states.advance(now)
-        if now >= self._persist_seconds:
-            self._persist_seconds = now + self._settings.persist_interval_seconds
-            self._persist()
+        if now >= self._heads.due_seconds:
+            self._heads.advance(now)
         if self._outbox.news and now >= self._gossip_seconds:
             self._gossip(now)
         if now >= self._farewell.due_seconds:
@@ -365,12 +378,6 @@ class Swim:
         for member in self._rng.sample(here, min(self._settings.fanout_count, len(here))):
             if member.address is not None:
                 self._outbox.send(member.address, [])
-
-    def _persist(self) -> None:
-        heads = self._members.heads(self._beliefs.floors)
-        if heads != self._heads_kept:
-            self._heads_kept = heads
-            self._outbox.emit(PersistHeads(heads=heads))
 
     def _notice_pause(self, now: float) -> None:
         late = now - self._due_seconds

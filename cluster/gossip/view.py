@@ -39,6 +39,11 @@ class MemberView:
     state_age_seconds: float | None
     state_version: Version
 
+    @property
+    def is_here(self) -> bool:
+        """Whether it takes part: alive, hard to reach, or only suspected."""
+        return self.status in (Status.ALIVE, Status.DEGRADED, Status.SUSPECT)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RackView:

@@ -1,0 +1,85 @@
+"""A Peer made of real keys and of what the last life of the node left.
+
+Its own file because it is where gossip, roster and keyring are put together; simulations put the
+same parts together with a keyed hash instead. It must not know files or sockets.
+"""
+
+import random
+from collections.abc import Sequence
+
+from cluster import keyring
+from cluster.enrolment import NodeKeys
+from cluster.gossip.members import Introduction
+from cluster.gossip.messages import Address
+from cluster.gossip.own import Identity
+from cluster.gossip.settings import GossipSettings
+from cluster.gossip.swim import Swim
+from cluster.identity.chains import NodeIdentity, TrustedAuthority, judge_node
+from cluster.identity.refusals import Refused
+from cluster.keeping import Remembered
+from cluster.keyring import Ed25519Verifier
+from cluster.papers import Chain
+from cluster.peer import Peer
+from cluster.roster import JudgeChain, Roster
+
+
+def chain_of(keys: NodeKeys) -> Chain:
+    """The certificates that a node shows."""
+    return Chain(node_der=keys.chain[0].der, issuer_der=keys.chain[1].der)
+
+
+def make_peer(
+    keys: NodeKeys,
+    remembered: Remembered,
+    *,
+    address: Address,
+    seeds: Sequence[Address],
+    settings: GossipSettings,
+    rng: random.Random,
+) -> Peer:
+    """One node of a cluster, ready to start."""
+    identity, verifier = keys.identity, Ed25519Verifier()
+    roster = Roster(
+        authority=keys.authority,
+        own=identity,
+        signer=keys.signer,
+        verifier=verifier,
+        judge_chain=judge_with(keys.authority),
+        read_certificate=keyring.read_certificate,
+    )
+    roster.learn((chain_of(keys), *remembered.papers))
+    introduction = Introduction(
+        node_id=identity.node_id,
+        public_key=identity.public_key,
+        name=identity.name,
+        rack=identity.rack,
+    )
+    swim = Swim(
+        identity=Identity(
+            cluster_id=identity.cluster_id,
+            introduction=introduction,
+            addresses=(address,),
+            chain_hash=chain_of(keys).hash,
+            epoch=remembered.epoch,
+        ),
+        signer=keys.signer,
+        verifier=verifier,
+        rng=random.Random(rng.getrandbits(64)),
+        settings=settings,
+        seeds=seeds,
+        heads=remembered.heads,
+    )
+    return Peer(swim=swim, roster=roster, own=identity, rng=rng)
+
+
+def judge_with(authority: TrustedAuthority) -> JudgeChain:
+    """What a chain proves to whoever trusts this authority."""
+
+    def judge(chain: Chain) -> NodeIdentity | Refused:
+        certificates = (
+            keyring.read_certificate(chain.node_der),
+            keyring.read_certificate(chain.issuer_der),
+        )
+        return judge_node(certificates, authority, Ed25519Verifier())
+
+    return judge

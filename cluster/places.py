@@ -1,0 +1,88 @@
+"""Where this node is to be found, and where its seeds are: names looked up, again and again.
+
+Its own file because names and routes change while an agent runs: a seed's DNS name may point to a
+new machine, an address may be given by DHCP after the start. Looking up waits, so it happens in a
+thread, and what it finds is handed in. It must not know who is at an address.
+"""
+
+import ipaddress
+import socket
+from collections.abc import Sequence
+
+import trio
+
+from cluster.addresses import join_address, split_address
+from cluster.errors import Malformed
+from cluster.gossip.messages import Address
+
+LOOKUP_SECONDS = 5.0
+ADDRESSES_PER_NAME_MAX = 8
+_PROBES = ("192.0.2.1", "2001:db8::1")
+"""Addresses of documentation (RFC 5737, RFC 3849): nothing is sent, only the route is asked for."""
+
+
+async def look_up(names: Sequence[str]) -> tuple[Address, ...]:
+    """All addresses of HOST:PORT texts; a name that is not found is left out for now."""
+    found: dict[Address, None] = {}
+    for name in names:
+        try:
+            host, port = split_address(name)
+        except Malformed:
+            continue
+        for address in await _addresses(host):
+            found[join_address(address, port)] = None
+    return tuple(found)
+
+
+async def _addresses(host: str) -> tuple[str, ...]:
+    if _is_ip(host):
+        return (host,)
+    answers: list[tuple[object, object, object, str, tuple[object, ...]]] = []
+    with trio.move_on_after(LOOKUP_SECONDS):
+        try:
+            answers = list(await trio.socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM))
+        except (OSError, UnicodeError):
+            return ()
+    hosts = dict.fromkeys(str(answer[4][0]) for answer in answers)
+    return tuple(hosts)[:ADDRESSES_PER_NAME_MAX]
+
+
+def own_address(bound: Address, advertised: Address | None, seeds: Sequence[Address]) -> Address:
+    """Where others find us: as announced, as bound, or as the route to a seed says.
+
+    A socket that is bound to every address says nothing; then the first address on the way to a
+    seed, else on the way out, else of this machine alone.
+    """
+    if advertised is not None:
+        return advertised
+    host, port = split_address(bound)
+    if not ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
+        return bound
+    targets = [split_address(seed)[0] for seed in seeds if seed != bound]
+    for target in (*targets, *_PROBES):
+        source = _source_towards(target)
+        if source is not None:
+            return join_address(source, port)
+    return join_address("127.0.0.1", port)
+
+
+def _source_towards(host: str) -> str | None:
+    """Which address of this machine is used on the way to another."""
+    plain = host.partition("%")[0]
+    if not _is_ip(plain):
+        return None
+    family = socket.AF_INET6 if ":" in plain else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.connect((plain, 9))  # nothing is sent: the kernel only chooses a route
+            return str(asking.getsockname()[0])
+        except OSError:
+            return None
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return False
+    return True

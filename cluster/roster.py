@@ -1,0 +1,396 @@
+"""Roster: who is in, by the papers that one node has seen. Pure; the page to read after `swim`.
+
+Gossip asks it whose signatures count and knows no certificate; it knows no datagram. It gathers
+papers (chains, admissions, operators' records) in whatever order they come, and what it concludes
+is a function of the set alone (`settlement`, `operator_log`), so members that have the same papers
+agree. The rules:
+
+1. A node is in while one of its chains holds, an admission by that chain's invite stands, and no
+   operator has withdrawn it. Of several such chains the newest counts.
+2. An admission counts once the admitting member's own chain is known: so papers about a node always
+   travel with those of whoever admitted it, up to a founder (`give`).
+3. Nothing is forgotten: a chain that is out keeps its node from being admitted as a stranger.
+
+Whatever changes is told as `Learned`: values for gossip (introductions, exclusions), for the disk
+(papers) and for people (alarms). Time is wall time, handed in, since that is what invites are
+judged by.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from cluster.errors import Malformed
+from cluster.gossip.members import Introduction
+from cluster.identity.admission import (
+    AdmissionRecord,
+    Admissions,
+    SignedAdmission,
+    check_admission,
+    sign_admission,
+)
+from cluster.identity.chains import NodeIdentity, TrustedAuthority
+from cluster.identity.operator_log import CertificateReader, OperatorLog, gather, read_log
+from cluster.identity.operator_records import SignedRecord
+from cluster.identity.refusals import Refused
+from cluster.identity.settlement import MayAdmit, Settlement, decide_admission, settle
+from cluster.identity.standing import check_revocation
+from cluster.ids import NodeId
+from cluster.learned import NOTHING, Learned
+from cluster.papers import Chain, Paper, encode_paper, mark_of
+from cluster.signatures import RememberingVerifier, Signer, Verifier
+
+_PENDING_MAX = 1024
+"""Admissions by members whose chain has not come."""
+_STRANGERS_MAX = 16_384
+"""Nodes whose chain holds and that nobody has admitted: they wait for a word or a paper."""
+
+JudgeChain = Callable[[Chain], NodeIdentity | Refused]
+"""What a chain proves; raises `Malformed` for bytes that are no certificates."""
+
+
+@dataclass(slots=True)
+class _Change:
+    papers: list[Paper] = field(default_factory=list)
+    is_log_new: bool = False
+    is_membership_new: bool = False
+
+
+class Roster:
+    """The papers of one node of one cluster."""
+
+    def __init__(
+        self,
+        *,
+        authority: TrustedAuthority,
+        own: NodeIdentity,
+        signer: Signer,
+        verifier: Verifier,
+        judge_chain: JudgeChain,
+        read_certificate: CertificateReader,
+    ) -> None:
+        self._authority = authority
+        self._own = own
+        self._signer = signer
+        self._verifier = RememberingVerifier(verifier)
+        self._judge_chain = judge_chain
+        self._read_certificate = read_certificate
+        self._marks: dict[bytes, bytes] = {}
+        """Every paper that is kept, encoded, by its mark."""
+        self._chains: dict[NodeId, dict[int, tuple[Chain, NodeIdentity]]] = {}
+        self._admissions = Admissions()
+        self._pending: dict[bytes, SignedAdmission] = {}
+        self._records: tuple[SignedRecord, ...] = ()
+        self._standing: dict[NodeId, tuple[Chain, NodeIdentity]] = {}
+        self._out: dict[NodeId, str] = {}
+        self._alarmed: dict[str, None] = {}
+        self.log = OperatorLog()
+        self.settlement = Settlement()
+
+    # -- questions --------------------------------------------------------------------------------
+
+    def identity_of(self, node_id: NodeId) -> NodeIdentity | None:
+        """Who a node that is in is, by its certificate."""
+        held = self._standing.get(node_id)
+        return None if held is None else held[1]
+
+    def identity_by(self, chain: Chain) -> NodeIdentity | None:
+        """Whose chain this is, if that node is in by this very chain."""
+        held = (identity for kept, identity in self._standing.values() if kept == chain)
+        return next(held, None)
+
+    def identities(self) -> Mapping[NodeId, NodeIdentity]:
+        """Everybody who is in, by id."""
+        return {node_id: held[1] for node_id, held in self._standing.items()}
+
+    def withdrawals(self) -> Mapping[NodeId, str]:
+        """Who is out because an operator said so, and why."""
+        return dict(self._out)
+
+    def standing_alarms(self) -> tuple[str, ...]:
+        """What operators should look at, until it is mended."""
+        forks = (fork.line for fork in self.log.forks)
+        flagged = (one.refused.line for one in self.settlement.flagged)
+        return tuple(dict.fromkeys((*forks, *flagged)))
+
+    @property
+    def is_own_in(self) -> bool:
+        """Whether this node itself has been let in, as far as it knows."""
+        return self._own.node_id in self._standing
+
+    def introductions(self) -> tuple[Introduction, ...]:
+        """Everybody who is in, for gossip."""
+        return tuple(_introduce(identity) for _, identity in self._standing.values())
+
+    def marks(self) -> tuple[bytes, ...]:
+        """What this node has."""
+        return tuple(self._marks)
+
+    def give(self, node_ids: Iterable[NodeId], marks: Iterable[bytes] = ()) -> tuple[bytes, ...]:
+        """Papers for somebody who has those of `marks`: of these nodes, or all if none is named.
+
+        Operators' records are always among them, first, since they may say whom not to believe.
+        """
+        wanted = self._with_admitters(node_ids)
+        papers = [*self._records, *self._papers_of(wanted or dict.fromkeys(self._chains))]
+        has = dict.fromkeys(marks)
+        encoded = (encode_paper(paper) for paper in papers)
+        return tuple(one for one in encoded if mark_of(one) not in has)
+
+    def own_papers(self) -> tuple[bytes, ...]:
+        """What proves this node to somebody who has never heard of it; its own come first."""
+        papers = self._papers_of(self._with_admitters((self._own.node_id,)))
+        return tuple(encode_paper(paper) for paper in papers)
+
+    # -- requests ---------------------------------------------------------------------------------
+
+    def learn(self, papers: Iterable[Paper]) -> Learned:
+        """Papers from a peer, from disk, or from this machine's operator."""
+        change = _Change()
+        for paper in papers:
+            encoded = encode_paper(paper)
+            mark = mark_of(encoded)
+            if mark in self._marks:
+                continue
+            if self._take(paper, change):
+                self._marks[mark] = encoded
+                change.papers.append(paper)
+        self._take_pending(change)
+        return self._conclude(change)
+
+    def welcome(self, chain: Chain, *, now_unix_seconds: int) -> tuple[Learned, Refused | None]:
+        """Somebody shows this chain: let the node in if it may come, countersigned by us.
+
+        Raises:
+            Malformed: these are no certificates.
+        """
+        judged = self._judge_chain(chain)
+        if isinstance(judged, Refused):
+            return NOTHING, judged
+        if self.identity_by(chain) is not None:
+            return NOTHING, None
+        learned = self.learn([chain])
+        decided = decide_admission(
+            judged,
+            self.settlement,
+            revocations=self.log.revocations,
+            approved=self.log.approved,
+            now_unix_seconds=now_unix_seconds,
+        )
+        if isinstance(decided, Refused):
+            return learned, decided
+        if not isinstance(decided, MayAdmit):
+            return learned, None
+        admission = self._admission_of(judged, decided.uses, now_unix_seconds)
+        return learned.joined(self.learn([admission])), None
+
+    def found(self, *, now_unix_seconds: int) -> Learned:
+        """Admit this node itself, where its invite allows that: a cluster's first one."""
+        if self.is_own_in or not self._own.rights.terms.may_found:
+            return NOTHING
+        return self.learn([self._admission_of(self._own, 1, now_unix_seconds)])
+
+    # -- machinery --------------------------------------------------------------------------------
+
+    def _admission_of(
+        self, identity: NodeIdentity, uses: int, now_unix_seconds: int
+    ) -> SignedAdmission:
+        record = AdmissionRecord(
+            cluster_id=self._authority.cluster_id,
+            invite_serial=identity.rights.serial,
+            node_id=identity.node_id,
+            name=identity.name,
+            rack=identity.rack,
+            roles=identity.roles,
+            uses=uses,
+            admitted_by=self._own.node_id,
+            admitted_unix_seconds=now_unix_seconds,
+        )
+        return sign_admission(record, self._signer)
+
+    def _papers_of(self, node_ids: dict[NodeId, None]) -> list[Paper]:
+        admissions: dict[NodeId, list[SignedAdmission]] = {}
+        for admission in self._admissions.records:
+            admissions.setdefault(admission.record.node_id, []).append(admission)
+        papers: list[Paper] = []
+        for node_id in node_ids:
+            papers.extend(chain for chain, _ in self._chains.get(node_id, {}).values())
+            papers.extend(admissions.get(node_id, ()))
+        return papers
+
+    def _with_admitters(self, node_ids: Iterable[NodeId]) -> dict[NodeId, None]:
+        """These nodes and whoever admitted them, up to a founder."""
+        by_node: dict[NodeId, list[NodeId]] = {}
+        for admission in self._admissions.records:
+            by_node.setdefault(admission.record.node_id, []).append(admission.record.admitted_by)
+        found: dict[NodeId, None] = {}
+        waiting = list(node_ids)
+        while waiting:
+            node_id = waiting.pop(0)
+            if node_id not in found:
+                found[node_id] = None
+                waiting.extend(by_node.get(node_id, ()))
+        return found
+
+    def _take(self, paper: Paper, change: _Change) -> bool:
+        """Keep one paper, if it is what it claims to be."""
+        match paper:
+            case Chain():
+                return self._take_chain(paper, change)
+            case SignedAdmission():
+                return self._take_admission(paper, change)
+            case SignedRecord():
+                return self._take_record(paper, change)
+
+    def _take_chain(self, chain: Chain, change: _Change) -> bool:
+        try:
+            identity = self._judge_chain(chain)
+        except Malformed:
+            return False
+        if isinstance(identity, Refused):
+            return False
+        is_stranger = identity.node_id not in self._chains
+        if is_stranger and len(self._chains) - len(self._standing) >= _STRANGERS_MAX:
+            return False  # whoever holds an invite that has ended can make as many as they like
+        self._chains.setdefault(identity.node_id, {})[identity.serial] = (chain, identity)
+        change.is_membership_new = True
+        return True
+
+    def _take_admission(self, admission: SignedAdmission, change: _Change) -> bool:
+        chains = self._chains.get(admission.record.admitted_by)
+        if not chains:
+            if len(self._pending) < _PENDING_MAX:
+                self._pending[mark_of(encode_paper(admission))] = admission
+            return False
+        _, admitter = next(iter(chains.values()))
+        refused = check_admission(
+            admission,
+            cluster_id=self._authority.cluster_id,
+            public_key=admitter.public_key,
+            verifier=self._verifier,
+        )
+        if refused is not None:
+            return False
+        self._admissions = self._admissions.merge([admission])
+        change.is_membership_new = True
+        return True
+
+    def _take_pending(self, change: _Change) -> None:
+        waiting, self._pending = self._pending, {}
+        for mark, admission in waiting.items():
+            if mark not in self._marks and self._take_admission(admission, change):
+                self._marks[mark] = encode_paper(admission)
+                change.papers.append(admission)
+
+    def _take_record(self, record: SignedRecord, change: _Change) -> bool:
+        """A record is kept if it stands or waits; one that is refused now may stand later.
+
+        (By an operator whose own record has not come.) It is offered again by whoever has it.
+        """
+        log = self._read((*self._records, record))
+        if any(refused.hash == record.hash for refused, _ in log.refused):
+            return False
+        self._records = gather(self._records, [record])
+        change.is_log_new = True
+        return True
+
+    def _read(self, records: Iterable[SignedRecord]) -> OperatorLog:
+        return read_log(
+            records,
+            self._authority,
+            verifier=self._verifier,
+            read_certificate=self._read_certificate,
+        )
+
+    def _conclude(self, change: _Change) -> Learned:
+        if not change.papers:
+            return NOTHING
+        records: tuple[SignedRecord, ...] = ()
+        if change.is_log_new:
+            known = {one.hash for one in (*self.log.records, *self.log.waiting)}
+            self.log = self._read(self._records)
+            both = (*self.log.records, *self.log.waiting)
+            records = tuple(one for one in both if one.hash not in known)
+        self._settle()
+        introduced, readmitted, excluded = self._compare()
+        return Learned(
+            introduced=introduced,
+            readmitted=readmitted,
+            excluded=excluded,
+            papers=tuple(change.papers),
+            records=records,
+            alarms=self._new_alarms(),
+        )
+
+    def _settle(self) -> None:
+        invites = {
+            identity.rights.serial: identity.rights
+            for chains in self._chains.values()
+            for _, identity in chains.values()
+        }
+        self.settlement = settle(self._admissions, invites=invites, approved=self.log.approved)
+
+    def _compare(
+        self,
+    ) -> tuple[tuple[Introduction, ...], tuple[Introduction, ...], tuple[tuple[NodeId, str], ...]]:
+        before, was_out = self._standing, self._out
+        self._standing, self._out = {}, {}
+        introduced: list[Introduction] = []
+        readmitted: list[Introduction] = []
+        excluded: list[tuple[NodeId, str]] = []
+        for node_id in self._chains:
+            held, reason = self._judge_node(node_id)
+            if held is not None:
+                self._standing[node_id] = held
+                if node_id in was_out:
+                    readmitted.append(_introduce(held[1]))
+                elif node_id not in before or before[node_id][1] != held[1]:
+                    introduced.append(_introduce(held[1]))
+            elif reason is not None:
+                self._out[node_id] = reason
+                if node_id not in was_out:
+                    excluded.append((node_id, reason))
+        for node_id in sorted(self.log.revocations.node_ids):
+            if node_id not in self._chains:
+                self._out[node_id] = "revoked by an operator"
+                if node_id not in was_out:
+                    excluded.append((node_id, self._out[node_id]))
+        return tuple(introduced), tuple(readmitted), tuple(excluded)
+
+    def _judge_node(self, node_id: NodeId) -> tuple[tuple[Chain, NodeIdentity] | None, str | None]:
+        """The chain by which a node is in; else why it is out, if an operator said so."""
+        reason: str | None = None
+        newest = sorted(
+            self._chains[node_id].values(),
+            key=lambda held: (held[1].window.begin_unix_seconds, held[1].serial),
+            reverse=True,
+        )
+        for chain, identity in newest:
+            if refused := check_revocation(identity, self.log.revocations):
+                reason = refused.line
+            elif self._is_admitted(identity):
+                return (chain, identity), None
+        return None, reason
+
+    def _is_admitted(self, identity: NodeIdentity) -> bool:
+        """By the chain's own invite; a renewal by an issuer rests on the admission before it."""
+        decided = self.settlement.by_node.get(identity.node_id)
+        if decided is None:
+            return False
+        if self.settlement.holds(identity.node_id, identity.rights.serial):
+            return True
+        is_issuer = identity.rights.kind.value == "issuer"
+        return is_issuer and (decided.name, decided.rack) == (identity.name, identity.rack)
+
+    def _new_alarms(self) -> tuple[str, ...]:
+        new = tuple(line for line in self.standing_alarms() if line not in self._alarmed)
+        self._alarmed.update(dict.fromkeys(new))
+        return new
+
+
+def _introduce(identity: NodeIdentity) -> Introduction:
+    return Introduction(
+        node_id=identity.node_id,
+        public_key=identity.public_key,
+        name=identity.name,
+        rack=identity.rack,
+    )
