@@ -139,12 +139,12 @@ def _one_line() -> Iterator[None]:
 
 def _explain(cause: BaseException | None) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate does not hold: {cause.verify_message}"
+        return f"its certificate is not of this cluster ({cause.verify_message})"
     if isinstance(cause, ssl.SSLEOFError):
         return "closed before it said who it is; it may have too many connections"
     if isinstance(cause, ssl.SSLError):
         reason = (cause.reason or "not TLS").lower().replace("_", " ")
-        return f"TLS: {reason}"
+        return f"it refuses our certificate ({reason})" if "alert" in reason else f"TLS: {reason}"
     if isinstance(cause, OSError) and cause.strerror:
         return cause.strerror.lower()
     return "the connection broke"

@@ -15,6 +15,7 @@ It must not know what a state says, nor who looks at the view.
 
 import random
 import socket
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,19 +29,19 @@ from cluster.conversation import PeerHello
 from cluster.enrolment import NodeKeys
 from cluster.errors import Malformed, PeerFault
 from cluster.exchanges import Exchanges
-from cluster.gossip.effects import LeaveEnded, PersistEpoch, PersistHeads, Send
-from cluster.gossip.inputs import Input
+from cluster.gate import Gate, unless_mute
+from cluster.gossip.effects import LeaveEnded, PersistEpoch, PersistHeads
 from cluster.gossip.messages import Address
 from cluster.gossip.settings import GossipSettings
 from cluster.identity.chains import NodeIdentity
 from cluster.identity.files import node_folder
+from cluster.identity.operator_records import SignedRecord
 from cluster.keeping import Keeping
 from cluster.papers import Chain, Paper, decode_request, encode_paper, encode_request
 from cluster.peer import (
     Alarm,
     Effect,
     Exchange,
-    Peer,
     PeerView,
     PersistPapers,
     Withdrawn,
@@ -68,6 +69,8 @@ class HostSettings:
 
     advertise: str | None = None
     """HOST or HOST:PORT where others find this node; None to find out."""
+    seeds: tuple[str, ...] = ()
+    """HOST:PORT, beside those that the invite named."""
     gossip: GossipSettings = field(default_factory=GossipSettings)
     agent_version: str = ""
 
@@ -98,6 +101,7 @@ class Host:
         self._answers = dict(answers or {})
         self._udp_socket, self._tcp_socket = sockets
         self._keeping = Keeping(state_folder)
+        self._seed_names = tuple(dict.fromkeys((*settings.seeds, *keys.seeds)))
         self._seeds: tuple[Address, ...] = ()
         self._writing = Writing(self._keeping, lambda line: hear(Alarm(line=line)))
         self._left = trio.Event()
@@ -141,7 +145,7 @@ class Host:
         )
         for note in remembered.notes:
             self._hear(Alarm(line=note))
-        self._seeds = await look_up(self.keys.seeds)
+        self._seeds = await look_up(self._seed_names)
         self._address = await self._find_address()
         known = sorted(remembered.addresses.values())
         self._remembered_seeds = tuple(
@@ -157,7 +161,7 @@ class Host:
         )
         self.datagrams = Datagrams[Effect](
             udp_socket=self._udp_socket,
-            core=_Gate(self.peer, self),
+            core=Gate(self.peer, self._writing),
             carry_out=self._carry_out,
             clock=self._clock,
         )
@@ -187,9 +191,9 @@ class Host:
         return self._address
 
     @property
-    def is_mute(self) -> bool:
-        """Whether nothing may be sent, since a new epoch is not on disk yet."""
-        return self._writing.is_mute
+    def last_failure(self) -> str | None:
+        """Why the latest exchange over a stream failed; None after one that went well."""
+        return self._exchanges.last_failure
 
     @property
     def disk_trouble(self) -> str | None:
@@ -199,6 +203,12 @@ class Host:
     def view(self) -> PeerView:
         """What this node knows of its cluster now."""
         return self.peer.view(self._clock())
+
+    def observed_elsewhere(self) -> str | None:
+        """Where most peers see our calls come from, if that is not where we say that we are."""
+        seen = Counter(self.observed.values()).most_common(1)
+        own, _ = split_address(self._address)
+        return None if not seen or seen[0][0] == own else seen[0][0]
 
     @property
     def now(self) -> float:
@@ -218,9 +228,11 @@ class Host:
         """Spread papers of this node: a renewed certificate."""
         self.submit(self.peer.show(papers, self._clock()))
 
-    def hear_operator(self, paper: Paper) -> None:
-        """A record that this machine's operator handed in; judged as one from a peer."""
-        self.submit(self.peer.hear_papers((encode_paper(paper),), None, self._clock()))
+    def hear_operator(self, record: SignedRecord) -> str | None:
+        """A record that this machine's operator handed in; why it does not stand, or None."""
+        effects, refused = self.peer.hear_operator(record, self._clock())
+        self.submit(effects)
+        return None if refused is None else refused.line
 
     async def ask(self, address: Address, kind: str, body: bytes = b"") -> tuple[bytes, ...]:
         """Ask another member something over the stream.
@@ -233,7 +245,7 @@ class Host:
 
     def submit(self, effects: Iterable[Effect]) -> None:
         """Carry out what the peer returned."""
-        self.datagrams.submit(_unless_mute(effects, self))
+        self.datagrams.submit(unless_mute(effects, self._writing))
 
     # -- effects ----------------------------------------------------------------------------------
 
@@ -334,7 +346,7 @@ class Host:
         while True:
             is_alone = not self.view().gossip.members
             await trio.sleep(LOOK_ALONE_SECONDS if is_alone else LOOK_SECONDS)
-            seeds = await look_up(self.keys.seeds)
+            seeds = await look_up(self._seed_names)
             if seeds and seeds != self._seeds:
                 self._seeds = seeds
                 self.submit(self.peer.seek(self._all_seeds(), self._clock()))
@@ -345,36 +357,6 @@ class Host:
 
     def _all_seeds(self) -> tuple[Address, ...]:
         return tuple(dict.fromkeys((*self._seeds, *self._remembered_seeds)))
-
-
-class _Gate:
-    """The peer as the datagram driver sees it: nothing is sent while a new epoch is not on disk."""
-
-    def __init__(self, peer: Peer, host: Host) -> None:
-        self._peer = peer
-        self._host = host
-
-    def receive(self, came: Input, now: float) -> list[Effect]:
-        """Something came from the network."""
-        return _unless_mute(self._peer.receive(came, now), self._host)
-
-    def advance(self, now: float) -> list[Effect]:
-        """Time has passed."""
-        return _unless_mute(self._peer.advance(now), self._host)
-
-    def deadline(self) -> float | None:
-        """When `advance` is wanted."""
-        return self._peer.deadline()
-
-
-def _unless_mute(effects: Iterable[Effect], host: Host) -> list[Effect]:
-    kept: list[Effect] = []
-    is_mute = host.is_mute
-    for effect in effects:
-        is_mute = is_mute or isinstance(effect, PersistEpoch)
-        if not (is_mute and isinstance(effect, Send)):
-            kept.append(effect)
-    return kept
 
 
 def _bound(one: socket.socket) -> Address:

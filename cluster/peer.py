@@ -19,7 +19,8 @@ from cluster.gossip import effects as gossip_effects
 from cluster.gossip.effects import ChainsWanted, OperatorRecordHeard
 from cluster.gossip.inputs import Input
 from cluster.gossip.messages import Address, Application
-from cluster.gossip.swim import OPAQUE_BYTES_MAX, Swim
+from cluster.gossip.outbox import OPAQUE_BYTES_MAX
+from cluster.gossip.swim import Swim
 from cluster.gossip.view import GossipView
 from cluster.identity.chains import NodeIdentity
 from cluster.identity.operator_records import SignedRecord
@@ -236,6 +237,15 @@ class Peer:
         return effects
 
     # -- requests ---------------------------------------------------------------------------------
+
+    def hear_operator(
+        self, record: SignedRecord, now: float
+    ) -> tuple[list[Effect], Refused | None]:
+        """A record from this machine's operator: kept and spread, or why it does not stand."""
+        refused = self._roster.judge_record(record)
+        if refused is not None:
+            return [], refused
+        return self._obey(self._roster.learn([record]), None, now), None
 
     def show(self, papers: Iterable[Paper], now: float) -> list[Effect]:
         """Show papers of our own to some members, who pass them on: a renewed certificate."""

@@ -117,6 +117,11 @@ class Roster:
         """Whether this node itself has been let in, as far as it knows."""
         return self._own.node_id in self._standing
 
+    def judge_record(self, record: SignedRecord) -> Refused | None:
+        """Why an operator's record does not stand beside those that are known."""
+        log = self._read((*self._records, record))
+        return next((why for one, why in log.refused if one.hash == record.hash), None)
+
     def introductions(self) -> tuple[Introduction, ...]:
         """Everybody who is in, for gossip."""
         return tuple(_introduce(identity) for _, identity in self._standing.values())
@@ -286,8 +291,7 @@ class Roster:
 
         (By an operator whose own record has not come.) It is offered again by whoever has it.
         """
-        log = self._read((*self._records, record))
-        if any(refused.hash == record.hash for refused, _ in log.refused):
+        if self.judge_record(record) is not None:
             return False
         self._records = gather(self._records, [record])
         change.is_log_new = True

@@ -8,6 +8,7 @@ it ends the server. It must not know what is asked, nor who may ask: the answere
 """
 
 import ipaddress
+import os
 import socket
 import ssl
 from collections import Counter
@@ -212,12 +213,14 @@ class StreamClient:
         self._places = trio.CapacityLimiter(self._limits.exchanges_max)
         self._kept: dict[Address, _Kept] = {}
         self._has_kept = trio.Event()
+        self._may_keep = False
         self.traffic = StreamTraffic()
         self.exchanges_total: Counter[str] = Counter()
         """By how they ended: `answered`, `refused`, `failed`."""
 
     async def run(self) -> None:
-        """Close connections that nobody has used for a while, until cancelled; then all kept."""
+        """Keep connections for a while after their use, until cancelled; else none is kept."""
+        self._may_keep = True
         try:
             while True:
                 await self._has_kept.wait()
@@ -225,6 +228,7 @@ class StreamClient:
                 oldest = trio.current_time() - self._limits.kept_seconds
                 await self._drop([a for a, one in self._kept.items() if one.since_seconds < oldest])
         finally:
+            self._may_keep = False
             await self._drop(list(self._kept))
 
     async def ask(self, address: Address, kind: str, body: bytes = b"") -> Answer:
@@ -335,6 +339,9 @@ class StreamClient:
         return Answer(peer=peer, parts=tuple(parts))
 
     async def _keep(self, address: Address, conversation: Conversation, peer: PeerHello) -> None:
+        if not self._may_keep:
+            await conversation.cut()
+            return
         self._kept[address] = _Kept(conversation, peer, trio.current_time())
         if len(self._kept) > self._limits.kept_max:
             await self._drop([next(iter(self._kept))])
@@ -362,4 +369,5 @@ def _explain(error: OSError) -> str:
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
     found = cause if isinstance(cause, OSError) else error
-    return (found.strerror or str(found)).lower()
+    is_of_kernel = found.errno is not None and found.errno > 0
+    return (os.strerror(found.errno or 0) if is_of_kernel else str(found.strerror)).lower()

@@ -95,6 +95,7 @@ class Datagrams(Generic[_EffectT]):
         self._carry_out = carry_out
         self._clock = clock
         self._waiting = trio.CancelScope()
+        self._asked_seconds = math.inf
         self._due_seconds = math.inf
         self._effects: deque[_EffectT] = deque()
         self._is_busy = False
@@ -136,13 +137,17 @@ class Datagrams(Generic[_EffectT]):
 
     def _arm(self) -> None:
         """Ask to be woken for the deadline that now holds, or at once if something is left."""
-        due = self._core.deadline()
-        self._due_seconds = math.inf if due is None else due
+        asked = self._core.deadline()
+        asked_seconds = math.inf if asked is None else asked
+        now = self._clock()
+        if asked_seconds != self._asked_seconds:
+            self._asked_seconds = asked_seconds
+            # What is asked for in the past has only just become due: that is no lag of the loop.
+            self._due_seconds = max(asked_seconds, now)
         if self._refused:
             self._waiting.deadline = -math.inf
         else:
-            left_seconds = max(0.0, self._due_seconds - self._clock())
-            self._waiting.deadline = trio.current_time() + left_seconds
+            self._waiting.deadline = trio.current_time() + max(0.0, self._due_seconds - now)
 
     def _note_lag(self, late_seconds: float) -> None:
         self.lag_seconds = late_seconds

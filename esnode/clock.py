@@ -15,3 +15,8 @@ def unix_seconds() -> float:
 def monotonic_seconds() -> float:
     """Seconds since some point in the past; never goes back, stands still while suspended."""
     return time.monotonic()  # noqa: TID251  # this is the door
+
+
+def boottime_seconds() -> float:
+    """The same, but goes on while the machine is suspended: peers have waited all the time."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -16,18 +16,30 @@ import trio
 from esnode import __version__
 from esnode import log as log_setup
 from esnode.agent import Agent, AgentSettings, Change
+from esnode.api.control import make_control_app
 from esnode.api.front import with_metrics
 from esnode.api.read import make_app
 from esnode.api.server import Server, TlsUnusable
 from esnode.board import Board
 from esnode.clock import monotonic_seconds, unix_seconds
+from esnode.cluster_stats import count_cluster
+from esnode.cluster_view import ClusterView
 from esnode.collect import Collection
 from esnode.config import KEYS, Config, ConfigError, LoadedConfig, state_directory
+from esnode.control_socket import (
+    ControlSocketUnusable,
+    close_control_socket,
+    is_allowed,
+    open_control_socket,
+)
 from esnode.diagnose import Thresholds
+from esnode.digest import digest
 from esnode.fold.power import EnergyPrice
 from esnode.listener import ListenError, open_sockets
+from esnode.peering import Peering
 from esnode.plan import Hardware, make_plan
 from esnode.serving import Counts, Serving
+from esnode.snapshot import Snapshot
 from esnode.state import StateFolder, StateUnusable
 from esnode.worker import Clock
 
@@ -95,7 +107,13 @@ class Node:
         self._last_read_at = -1.0
         self._stop = trio.Event()
         self._replan = trio.Event()
-        self._serving = Serving(loaded.config, self._counts, self._board)
+        self.peering = Peering(
+            state_folder=self._state_path, config=loaded.config, agent_version=__version__
+        )
+        self._view = ClusterView(self.peering)
+        self._serving = Serving(
+            loaded.config, self._counts, self._board, lambda: count_cluster(self.peering)
+        )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Serve until told to stop. Ready when the addresses are bound.
@@ -139,6 +157,9 @@ class Node:
             nursery.start_soon(self._collect)
             nursery.start_soon(self._tick_for_ever)
             await nursery.start(server.run, sockets)
+            if state is not None:
+                nursery.start_soon(self.peering.run)
+                nursery.start_soon(self._serve_control, state)
             self.addresses = [self._url(one) for one in sockets]
             self._announce(state)
             log.info("agent_started", version=__version__, addresses=self.addresses)
@@ -146,6 +167,7 @@ class Node:
             await self._stop.wait()
             nursery.cancel_scope.deadline = trio.current_time() + STOP_SECONDS
             self._board.close()
+            self.peering.events.close()
             await server.close(grace_seconds=GRACE_SECONDS)
             nursery.cancel_scope.cancel()
         self._hardware.programs.close()
@@ -161,7 +183,7 @@ class Node:
     def _make_server(self) -> Server:
         try:
             return Server(
-                with_metrics(self._board, make_app(self._board)),  # type: ignore[arg-type]  # plain dicts
+                with_metrics(self._board, make_app(self._board, self.peering, self._view)),  # type: ignore[arg-type]  # plain dicts
                 certificate_path=self.config.tls_certificate_path,
                 key_path=self.config.tls_key_path,
             )
@@ -170,6 +192,20 @@ class Node:
                 f"tls_certificate_path, tls_key_path: {error}; HTTPS needs a PEM certificate chain "
                 "and its key"
             ) from None
+
+    async def _serve_control(self, state: StateFolder) -> None:
+        """Take orders on the socket in the state folder."""
+        try:
+            opened = open_control_socket(state.path)
+        except ControlSocketUnusable as error:
+            log.warning("control_socket_unusable", detail=str(error))
+            return
+        app = make_control_app(self.peering, self._view)
+        server = Server(app, is_allowed=is_allowed)  # type: ignore[arg-type]  # plain dicts
+        try:
+            await server.run([opened])
+        finally:
+            close_control_socket(opened, state.path)
 
     def _url(self, one: socket.socket) -> str:
         host, port = one.getsockname()[:2]
@@ -221,6 +257,12 @@ class Node:
             self._last_read_at = newest
             self._event_number += 1
         self._serving.post(tick.snapshot, number=self._event_number)
+        self._tell_rack(tick.snapshot)
+
+    def _tell_rack(self, snapshot: Snapshot) -> None:
+        lag_seconds = self._counts.tick_lateness_seconds
+        state = digest(snapshot, agent_version=__version__, loop_lag_seconds=lag_seconds)
+        self.peering.publish(state)
 
     def _show_latest(self) -> None:
         latest = self._board.latest

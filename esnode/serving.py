@@ -7,13 +7,14 @@ loops do not. It knows nothing of HTTP.
 import os
 import platform
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from esnode import __version__
 from esnode.board import Board, Posted
 from esnode.clock import unix_seconds
 from esnode.config import Config
-from esnode.metrics import AgentStats, Exposition, Renderer, View, served_metrics
+from esnode.metrics import AgentStats, ClusterStats, Exposition, Renderer, View, served_metrics
 from esnode.snapshot import Snapshot
 from esnode.status import describe
 
@@ -34,7 +35,15 @@ class Counts:
 class Serving:
     """Makes the bodies of each tick, as one configuration wants them."""
 
-    def __init__(self, config: Config, counts: Counts, board: Board) -> None:
+    def __init__(
+        self,
+        config: Config,
+        counts: Counts,
+        board: Board,
+        count_cluster: Callable[[], ClusterStats | None] = lambda: None,
+    ) -> None:
+        """Prepare; `count_cluster` is asked when somebody scrapes."""
+        self._count_cluster = count_cluster
         self._config = config
         self._counts = counts
         self._board = board
@@ -70,6 +79,7 @@ class Serving:
             View(
                 snapshot=snapshot,
                 agent=self._stats(),
+                cluster=self._count_cluster(),
                 hostname=self._hostname,
                 is_per_core=self._config.metrics_per_core,
                 is_per_process=self._config.metrics_per_process,

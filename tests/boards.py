@@ -1,10 +1,14 @@
 """Boards with ticks on them, and the bare ASGI front called directly."""
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from esnode.api.front import Application, answer_metrics
 from esnode.board import Board, Posted
+from esnode.cluster_view import ClusterView
+from esnode.config import Config
 from esnode.metrics import METRICS, Renderer
+from esnode.peering import Peering
 from esnode.readings.sample import SourceStatus
 from esnode.snapshot import Snapshot
 from esnode.status import describe
@@ -35,6 +39,12 @@ def board_with(*numbers: int) -> Board:
     for number in numbers:
         post(board, number)
     return board
+
+
+def lonely(folder: Path) -> tuple[Peering, ClusterView]:
+    """The cluster part of an agent that is in none."""
+    peering = Peering(state_folder=folder, config=Config(), agent_version="0.0.0")
+    return peering, ClusterView(peering)
 
 
 def snapshot_of(*sources: SourceStatus, at: float = 100.0) -> Snapshot:

@@ -5,7 +5,7 @@ The figures are written down, so that tests can write down what follows from the
 
 from dataclasses import replace
 
-from esnode.metrics import AgentStats, View
+from esnode.metrics import AgentStats, ClusterStats, View
 from esnode.readings.sample import SourceStatus
 from esnode.snapshot import (
     AppState,
@@ -185,11 +185,38 @@ AGENT_STATS = AgentStats(
 )
 
 
+CLUSTER_STATS = ClusterStats(
+    identity=("lab", "c1" * 16, "node-07", "07" * 16, "r01"),
+    members=((("alive",), 11), (("failed",), 1)),
+    is_isolated=False,
+    epoch=3,
+    health_score=0,
+    suspicions_total=4,
+    refutations_total=3,
+    failures_total=1,
+    pauses_total=1,
+    round_trip_median_seconds=0.0004,
+    round_trip_max_seconds=0.002,
+    loop_lag_seconds=0.001,
+    signature_checks_total=12_345,
+    operator_records=2,
+    certificate_end_time_seconds=1_860_000_000.0,
+    view_comparisons_total=((("equal",), 900), (("different",), 12)),
+    state_ages_seconds=((("node-08",), 0.4),),
+    datagrams_total=((("received", "probe"), 500), (("sent", "state"), 700)),
+    datagram_bytes_total=((("received", "probe"), 90_000), (("sent", "state"), 250_000)),
+    datagram_errors_total=((("icmp-econnrefused",), 2),),
+    rejected_total=((("replayed",), 1),),
+    stream_requests_total=((("caller", "answered"), 9), (("called", "refused"), 1)),
+)
+
+
 def rich_view(snapshot: Snapshot | None = None) -> View:
     """Everything that can be served, opted into."""
     return View(
         snapshot=snapshot or rich_snapshot(),
         agent=AGENT_STATS,
+        cluster=CLUSTER_STATS,
         hostname="node-07",
         is_per_core=True,
         is_per_process=True,

@@ -15,6 +15,7 @@ from cluster.gossip.effects import Deliver, OperatorRecordHeard
 from cluster.gossip.envelope import Envelope, Reason, look
 from cluster.gossip.farewell import Farewell
 from cluster.gossip.fields import DecodeError
+from cluster.gossip.held import Slot
 from cluster.gossip.messages import (
     Ack,
     Address,
@@ -32,7 +33,6 @@ from cluster.gossip.messages import (
 )
 from cluster.gossip.outbox import Outbox
 from cluster.gossip.reconcile import Reconciler
-from cluster.gossip.records import Slot
 from cluster.gossip.settings import GossipSettings
 from cluster.gossip.wire import decode_payload
 from cluster.ids import NodeId
@@ -59,6 +59,9 @@ class Answers:
         reconciler: Reconciler,
         farewell: Farewell,
     ) -> None:
+        self.views_equal_total = 0
+        self.views_different_total = 0
+        """Of pings and acks: whether the peer's view was ours."""
         self._farewell = farewell
         self._settings = settings
         self._outbox = outbox
@@ -162,7 +165,9 @@ class Answers:
     def _may_sync(self, sender: NodeId, digest: int, now: float) -> bool:
         member = self._beliefs.members.get(sender)
         if digest == self._beliefs.records.digest:
+            self.views_equal_total += 1
             return False
+        self.views_different_total += 1
         if member is None:
             return True
         if now - member.synced_seconds < self._settings.sync_interval_seconds:
@@ -189,7 +194,7 @@ class Answers:
 
     def _answer_states(self, asked: StateDigest, sender: NodeId, source: Address) -> None:
         asker = self._beliefs.members.get(sender)
-        if asker is None or asker not in self._beliefs.members.mates:
+        if asker is None or not self._beliefs.members.is_mate(asker):
             return
         given: list[Statement] = []
         for entry in asked.entries:

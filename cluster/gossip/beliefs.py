@@ -13,6 +13,7 @@ Claims are weighed by `doubts`. It must not know probes or timers.
 
 from collections.abc import Mapping
 
+from cluster.errors import Misuse
 from cluster.gossip.doubts import Doubts
 from cluster.gossip.effects import (
     ChainsWanted,
@@ -23,7 +24,10 @@ from cluster.gossip.effects import (
 )
 from cluster.gossip.envelope import Door, Reason
 from cluster.gossip.fields import DecodeError
-from cluster.gossip.members import Introduction, Member
+from cluster.gossip.ground import BARE, Ground
+from cluster.gossip.held import slot_of
+from cluster.gossip.introduction import Introduction
+from cluster.gossip.members import Member
 from cluster.gossip.messages import (
     NEVER,
     Address,
@@ -34,7 +38,7 @@ from cluster.gossip.messages import (
 )
 from cluster.gossip.outbox import Outbox, news_key
 from cluster.gossip.own import Own
-from cluster.gossip.records import Outcome, Records, slot_of
+from cluster.gossip.records import Outcome, Records
 from cluster.gossip.rumors import Urgency
 from cluster.gossip.settings import GossipSettings
 from cluster.gossip.statements import (
@@ -64,19 +68,23 @@ class Beliefs:
         doubts: Doubts,
         verifier: Verifier,
         heads: Mapping[NodeId, Head],
+        ground: Ground = BARE,
     ) -> None:
         self._own = own
         self._settings = settings
         self._outbox = outbox
         self._verifier = verifier
         self.floors = dict(heads)
-        self.records = Records()
+        self.records = Records(ground)
         self.members = doubts.members
         self._doubts = doubts
+        self._ground = ground
         self._introductions = {own.node_id: own.introduction}
         self._excluded: dict[NodeId, str] = {}
         self._pending: dict[NodeId, Statement] = {}
         self._wanted: dict[Address, dict[NodeId, None]] = {}
+        self.summary_seconds: dict[NodeId, float] = {}
+        """When the latest summary of a rack came, by who speaks for it."""
         self.outlived: Version | None = None
         """Our own key has said something in a life that we do not know of."""
         self.door = Door(
@@ -112,7 +120,7 @@ class Beliefs:
 
     def is_known(self, node_id: NodeId) -> bool:
         """Whether a certificate of it is known here."""
-        return node_id in self._introductions
+        return self._introduction(node_id) is not None
 
     def is_excluded(self, node_id: NodeId) -> bool:
         """Whether an operator has withdrawn it."""
@@ -141,7 +149,7 @@ class Beliefs:
         signer = statement.signer
         if signer in self._excluded:
             self._outbox.reject(Reason.EXCLUDED, source)
-        elif signer not in self._introductions:
+        elif not self.is_known(signer):
             self._wait_for_chain(statement, source)
         else:
             try:
@@ -152,15 +160,25 @@ class Beliefs:
     def flush_wanted(self) -> None:
         """Ask for the certificates that were missing; at most once a call of a public verb."""
         for address, node_ids in self._wanted.items():
-            missing = tuple(one for one in node_ids if one not in self._introductions)
+            missing = tuple(one for one in node_ids if not self.is_known(one))
             if missing:
                 self._outbox.emit(ChainsWanted(ask=address, node_ids=missing))
         self._wanted.clear()
 
+    def _introduction(self, node_id: NodeId) -> Introduction | None:
+        own = self._introductions.get(node_id)
+        return self._ground.introductions.get(node_id) if own is None else own
+
+    def _introduced(self, node_id: NodeId) -> Introduction:
+        known = self._introduction(node_id)
+        if known is None:
+            raise Misuse(f"{node_id} was not introduced")
+        return known
+
     def _public_key_of(self, node_id: NodeId) -> bytes | Reason:
         if node_id in self._excluded:
             return Reason.EXCLUDED
-        known = self._introductions.get(node_id)
+        known = self._introduction(node_id)
         return Reason.UNKNOWN if known is None else known.public_key
 
     def _wait_for_chain(self, statement: Statement, source: Address) -> None:
@@ -193,7 +211,7 @@ class Beliefs:
             lambda: verify_statement(
                 statement,
                 cluster_id=self._own.cluster_id,
-                public_key=self._introductions[statement.signer].public_key,
+                public_key=self._introduced(statement.signer).public_key,
                 verifier=self._verifier,
             ),
             source,
@@ -213,7 +231,7 @@ class Beliefs:
             self.outlived = max(self.outlived or NEVER, statement.version)
 
     def _hear_record(self, statement: Statement, source: Address, now: float) -> None:
-        introduction = self._introductions[statement.signer]
+        introduction = self._introduced(statement.signer)
         floor = self.floors.get(statement.signer, Head(node_id=statement.signer))
         match statement.kind:
             case Kind.MEMBER:
@@ -253,10 +271,11 @@ class Beliefs:
                     member.state_seconds = member.heard_seconds = now
                     member.state_version = statement.version
             case _:
+                self.summary_seconds[statement.signer] = now
                 self._outbox.spread(statement, Urgency.SUMMARY)
 
     def _apply_member(self, statement: Statement, record: MemberRecord, now: float) -> None:
-        introduction = self._introductions[statement.signer]
+        introduction = self._introduced(statement.signer)
         member = self.members.get(statement.signer)
         self.door.floor(statement.signer, statement.version.epoch)
         if member is None:
@@ -281,9 +300,10 @@ class Beliefs:
         self._doubts.void(member)
         member.is_quarantined = False
         is_move = member.record.addresses != record.addresses
-        member.introduction, member.record = introduction, record
-        member.version = statement.version
+        self.members.renew(member, introduction, record, statement.version)
         if is_restart:
+            # Once a minute is an upgrade; more is a crash loop, or a clone that outdoes it.
+            member.flaps.add(now, self._settings.flap_half_life_seconds)
             member.state_body, member.state_seconds, member.misses_count = None, None, 0
         reason = "restarted" if is_restart else "moved" if is_move else "refuted"
         if member.status is not Status.ALIVE or is_move:

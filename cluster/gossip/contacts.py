@@ -47,16 +47,20 @@ class Contacts:
 
     def advance(self, now: float) -> None:
         """Try one that was given up, and a seed that is no member; all seeds while alone."""
-        here = self._members.here
+        is_alone = not self._members.here_count
         settings = self._settings
-        wait = settings.reach_interval_seconds if here else settings.join_interval_seconds
+        wait = settings.join_interval_seconds if is_alone else settings.reach_interval_seconds
         self.due_seconds = now + wait * (0.75 + 0.5 * self._rng.random())
-        if self._members.failed:
-            lost = self._rng.choice(self._members.failed)
+        failed = self._members.failed
+        if failed:
+            lost = self._rng.choice(failed)
             self._detector.run_errand(lost, [self._own.member], now)
-        met = {one.address: None for one in here}
-        missing = [one for one in self.seeds if one not in met and one != self._own.address]
-        if here and missing:
+        missing = [
+            one
+            for one in self.seeds
+            if one != self._own.address and not self._members.is_here_at(one)
+        ]
+        if missing and not is_alone:
             missing = [self._rng.choice(missing)]
         for seed in missing:
             self._outbox.emit(ChainsWanted(ask=seed))

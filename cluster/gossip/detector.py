@@ -1,15 +1,15 @@
 """Finds out who does not answer: SWIM's probing with Lifeguard's care.
 
 Its own file because it holds the timers of failure detection and nothing of what is believed. Every
-`probe_interval_seconds` one member is asked: first a rack mate whose state is overdue, then now and
-then one that others suspect, else the next of a shuffled round, so that everybody has a turn. The
-target gets a ping; after a time-out that suits it a second one, while helpers ask for us; when the
-interval is over without a sign of life it is accused. The answer of a target comes back under its
-own signature even through a helper: a helper can be silent, but it cannot lie.
+`probe_interval_seconds` one member is asked, which `targets` chooses. It gets a ping; after a
+time-out that suits it a second one, while helpers ask for us; when the interval is over without a
+sign of life it is accused. The answer of a target comes back under its own signature even through a
+helper: a helper can be silent, but it cannot lie.
 
 It must not know bytes, or how claims are weighed.
 """
 
+import math
 import random
 
 from cluster.gossip.doubts import Doubts
@@ -29,12 +29,13 @@ from cluster.gossip.outbox import Outbox
 from cluster.gossip.probe import Errand, Favour, Round
 from cluster.gossip.records import Records
 from cluster.gossip.settings import GossipSettings
+from cluster.gossip.targets import Targets
 from cluster.ids import NodeId
 
-_PROBERS_OF_A_SUSPECT = 4
-"""So many members, on average, leave their round each interval to look after one suspect."""
 _AGAIN_RATIO_MAX = 0.6
 """Of the interval: helpers need the rest."""
+_REMIND_SECONDS = 1.0
+"""Between two attempts to reach one of those that this node accuses."""
 _CLAIMS_SHOWN = 2
 _FAVOURS_MAX = 64
 _ERRANDS_MAX = 64
@@ -59,7 +60,6 @@ class Detector:
         self._members = members
         self._doubts = doubts
         self._records = records
-        self._own_id = own_id
         self._rng = rng
         self.health = LocalHealth(settings.health_max_score)
         self.hush_until_seconds = 0.0
@@ -68,8 +68,10 @@ class Detector:
         self._round: Round | None = None
         self._favours: dict[int, Favour] = {}
         self._errands: dict[int, Errand] = {}
-        self._order: list[NodeId] = []
+        self._own_id = own_id
+        self._targets = Targets(settings=settings, members=members, own_id=own_id, rng=rng)
         self._next_seconds = 0.0
+        self._remind_seconds = math.inf
 
     def start(self, now: float) -> None:
         """Begin to probe, not all members at the same moment."""
@@ -87,7 +89,7 @@ class Detector:
 
     def deadline(self) -> float:
         """When to be called next."""
-        due = self._next_seconds
+        due = min(self._next_seconds, self._remind_seconds)
         if self._round is not None:
             due = min(due, self._round.due_seconds)
         for favour in self._favours.values():
@@ -105,6 +107,8 @@ class Detector:
                 self._end_round(current, now)
         if now >= self._next_seconds:
             self._begin_round(now)
+        if now >= self._remind_seconds:
+            self._remind(now)
 
     def run_errand(self, member: Member, extra: list[Message], now: float) -> int | None:
         """Ping without judging; the nonce, or None where the member has no address."""
@@ -187,7 +191,7 @@ class Detector:
     def _begin_round(self, now: float) -> None:
         interval = self._settings.probe_interval_seconds * self.health.factor
         self._next_seconds = now + interval
-        target = self._pick(now)
+        target = self._targets.next(now)
         if target is None or target.address is None:
             return
         timeout = target.round_trips.timeout_seconds(self._settings) * self.health.factor
@@ -207,9 +211,7 @@ class Detector:
         if target is None:
             return
         target.misses_count += 1
-        others = [one for one in self._members.here if one is not target]
-        count = min(self._settings.helpers_count, len(others))
-        for helper in self._rng.sample(others, count):
+        for helper in self._helpers(target):
             if helper.address is not None:
                 current.helpers[helper.node_id] = None
                 request = PingRequest(
@@ -219,6 +221,12 @@ class Detector:
         if not current.is_refused:
             self._outbox.send(current.address, [self._ping(current.nonce, target), *claims(target)])
 
+    def _helpers(self, target: Member) -> list[Member]:
+        """Some who take part, rather not those in doubt: half of a cluster may have gone at once."""
+        count = self._settings.helpers_count
+        drawn = self._members.draw(self._rng, 3 * count, target.node_id)
+        return sorted(drawn, key=_is_doubtful)[:count]
+
     def _end_round(self, current: Round, now: float) -> None:
         self._round = None
         target = self._members.get(current.target)
@@ -227,11 +235,19 @@ class Detector:
         heard = target.heard_seconds
         if heard is not None and heard > current.began_seconds:
             return
+        # A helper that has come into doubt meanwhile says nothing about us by its silence.
+        asked = [one for one in current.helpers if self._is_sound(one)]
+        missing = [one for one in asked if one not in current.nacks]
         self.health.probe_failed(
-            helpers_asked_count=len(current.helpers), nacks_count=len(current.nacks)
+            helpers_asked_count=len(current.helpers),
+            nacks_count=len(current.helpers) - len(missing),
         )
         if not current.is_refused:
             self._accuse(current.target, Evidence.SILENCE, current.began_seconds, now)
+
+    def _is_sound(self, node_id: NodeId) -> bool:
+        member = self._members.get(node_id)
+        return member is not None and not _is_doubtful(member)
 
     def _end_well(self, current: Round, now: float) -> None:
         self._round = None
@@ -252,6 +268,18 @@ class Detector:
         member = self._members.get(node_id)
         if member is not None and now >= self.hush_until_seconds:
             self._doubts.accuse(member, evidence, began, now)
+            self._remind_seconds = min(self._remind_seconds, now + _REMIND_SECONDS)
+
+    def _remind(self, now: float) -> None:
+        """Tell one that this node accuses so itself: the news of it may never have come there."""
+        accused = [
+            one
+            for one in self._members.suspects
+            if one.suspicion is not None and self._own_id in one.suspicion.accusers
+        ]
+        self._remind_seconds = now + _REMIND_SECONDS if accused else math.inf
+        if accused:
+            self.run_errand(self._rng.choice(accused), [], now)
 
     def _end_favours(self, now: float) -> None:
         for nonce, favour in list(self._favours.items()):
@@ -261,36 +289,6 @@ class Detector:
     def _nack(self, nonce: int, favour: Favour) -> None:
         del self._favours[nonce]
         self._outbox.send(favour.reply_to, [Nack(nonce=nonce)])
-
-    def _pick(self, now: float) -> Member | None:
-        limit = now - self._settings.state_overdue_seconds
-        overdue = [
-            one
-            for one in self._members.mates
-            if one.status is Status.ALIVE
-            and one.state_seconds is not None
-            and max(one.state_seconds, one.heard_seconds or 0.0) < limit
-        ]
-        if overdue:
-            return self._rng.choice(overdue)
-        here = self._members.here
-        doubtful = [
-            one
-            for one in self._members.suspects
-            if one.suspicion is not None and self._own_id not in one.suspicion.accusers
-        ]
-        if doubtful and self._rng.random() * len(here) < _PROBERS_OF_A_SUSPECT:
-            return self._rng.choice(doubtful)
-        for _ in range(len(self._order) + 1):
-            if not self._order:
-                self._order = [one.node_id for one in here]
-                self._rng.shuffle(self._order)
-            if not self._order:
-                return None
-            member = self._members.get(self._order.pop())
-            if member is not None and member.is_here:
-                return member
-        return None
 
     def _ping(self, nonce: int, target: Member, *, is_bare: bool = False) -> Ping:
         return Ping(
@@ -304,3 +302,7 @@ class Detector:
 def claims(member: Member) -> list[Message]:
     """What is held against a member, to be shown to it so that it can refute."""
     return [*list(member.claims.values())[-_CLAIMS_SHOWN:]]
+
+
+def _is_doubtful(member: Member) -> bool:
+    return member.status is not Status.ALIVE

@@ -75,19 +75,22 @@ class Doubts:
             return
         if self._accuses_most(by) or not is_genuine():
             return
-        suspicion = self._doubt(member, now, f"accused by {by.introduction.name}", now)
+        # Whoever claims silence has waited for an answer during one interval at least.
+        is_silence = claim.evidence is Evidence.SILENCE
+        began = now - self._settings.probe_interval_seconds if is_silence else now
+        suspicion = self._doubt(member, began, f"accused by {by.introduction.name}", now)
         suspicion.accuse(statement.signer, claim.evidence, now)
         member.claims[statement.signer] = statement
         if statement.kind is Kind.FAILED:
             suspicion.gave_up[statement.signer] = None
         self._outbox.spread(statement, Urgency.CLAIM, claim.subject)
-        quorum = min(self._settings.quorum_count, len(self.members.here))
+        quorum = min(self._settings.quorum_count, self.members.here_count)
         if len(suspicion.gave_up) >= quorum and not self._was_heard(member, now):
             self._give_up(member, now)
 
     def withdraw(self, accuser: NodeId) -> None:
         """What this one claimed of others does not count any more."""
-        for member in self.members:
+        for member in (*self.members.suspects, *self.members.failed):
             if member.suspicion is not None:
                 member.suspicion.accusers.pop(accuser, None)
                 member.suspicion.gave_up.pop(accuser, None)
@@ -104,7 +107,7 @@ class Doubts:
 
     def expire(self, now: float) -> None:
         """Give up those whose suspicion has ended."""
-        for member in list(self.members.suspects):
+        for member in self.members.suspects:
             ends = self._ends(member)
             if ends is not None and ends <= now:
                 self._give_up(member, now)
@@ -161,7 +164,7 @@ class Doubts:
         accused = sum(
             one.suspicion is not None and by.node_id in one.suspicion.accusers for one in suspects
         )
-        return accused > _ACCUSED_FEW and 2 * accused > len(self.members.here)
+        return accused > _ACCUSED_FEW and 2 * accused > self.members.here_count
 
     def _was_heard(self, member: Member, now: float) -> bool:
         heard = member.heard_seconds
@@ -190,7 +193,7 @@ class Doubts:
             member.suspicion,
             self._settings,
             own_id=self._own.node_id,
-            others_count=len(self.members.here),
+            others_count=self.members.here_count,
             heard_seconds=member.heard_seconds,
         )
 

@@ -48,10 +48,9 @@ class Farewell:
 
     def begin(self, rng: random.Random, now: float) -> None:
         """Choose the peers that shall know, and tell them."""
-        here = self._members.here
-        count = min(self._settings.leave_peers_count, len(here))
-        self._peers = {one.node_id: None for one in rng.sample(here, count)}
-        self._asked_count = count
+        peers = self._members.draw(rng, self._settings.leave_peers_count)
+        self._peers = {one.node_id: None for one in peers}
+        self._asked_count = len(peers)
         self._ends_seconds = now + self._settings.leave_seconds
         self.is_begun = True
         self.advance(now)

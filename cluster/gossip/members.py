@@ -16,29 +16,23 @@ It must not know messages or time-outs.
 """
 
 import math
-from collections.abc import Iterator
+import random
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from cluster.gossip.effects import Head, MemberChanged, Status
+from cluster.gossip.ground import BARE, Ground
+from cluster.gossip.introduction import Introduction as Introduction
 from cluster.gossip.messages import NEVER, Address, MemberRecord, Statement, Version
+from cluster.gossip.roll import Roll
 from cluster.gossip.settings import GossipSettings
 from cluster.gossip.suspicion import Suspicion
-from cluster.ids import NodeId, NodeName, RackId
+from cluster.ids import NodeId, RackId
 
 _MISSES_DEGRADED = 2
 _WEIGHT = 0.125
 _SPREAD_WEIGHT = 0.25
 """Source of both: RFC 6298, section 2."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Introduction:
-    """Who a certificate, judged by somebody else, speaks for."""
-
-    node_id: NodeId
-    public_key: bytes = field(repr=False)
-    name: NodeName
-    rack: RackId
 
 
 class RoundTrips:
@@ -145,67 +139,130 @@ class Member:
 
 
 class Members:
-    """Everybody but this node itself."""
+    """Everybody but this node itself.
 
-    def __init__(self, own_rack: RackId) -> None:
+    What is asked for in every round is kept up to date change by change, so that nothing but a view
+    costs a walk through all members.
+    """
+
+    def __init__(self, own_id: NodeId, own_rack: RackId, ground: Ground = BARE) -> None:
+        self._own_id = own_id
         self._own_rack = own_rack
+        self._ground = ground
         self._members: dict[NodeId, Member] = {}
-        self._here: list[Member] = []
-        self._mates: list[Member] = []
-        self._failed: list[Member] = []
-        self._suspects: list[Member] = []
-        self._is_stale = False
+        """Of those on the ground, the ones that were ever asked for."""
+        self._new_count = 0
+        """Of those that are not on the ground."""
+        self._began_seconds = 0.0
+        self.roll = Roll(ground.order, ground.places)
+        """Those who take part."""
+        self.roll.strike(own_id)
+        self._mates: dict[NodeId, Member] = {}
+        self._suspects: dict[NodeId, Member] = {}
+        self._failed: dict[NodeId, Member] = {}
+        self._racks: dict[RackId, dict[NodeId, None]] = {}
+        self._addresses: dict[Address, NodeId] = {}
+        for node_id in ground.racks.get(own_rack, ()):
+            self.get(node_id)
+
+    def start(self, now: float) -> None:
+        """Time begins."""
+        self._began_seconds = now
+        for member in self._members.values():
+            member.changed_seconds = max(member.changed_seconds, now)
 
     def __len__(self) -> int:
-        return len(self._members)
+        on_ground = len(self._ground.order) - (self._own_id in self._ground.places)
+        return on_ground + self._new_count
 
     def __iter__(self) -> Iterator[Member]:
-        return iter(self._members.values())
+        yield from self._members.values()
+        for node_id in self._ground.order:
+            if node_id not in self._members and node_id != self._own_id:
+                yield self._from_ground(node_id)
 
     def get(self, node_id: NodeId) -> Member | None:
         """One of them."""
-        return self._members.get(node_id)
+        member = self._members.get(node_id)
+        if member is None and node_id in self._ground.places and node_id != self._own_id:
+            member = self._members[node_id] = self._from_ground(node_id)
+            self._place(member)
+        return member
 
     def add(self, member: Member) -> None:
         """Somebody new."""
         self._members[member.node_id] = member
-        self._is_stale = True
+        self._new_count += 1
+        self._racks.setdefault(member.introduction.rack, {})[member.node_id] = None
+        self._locate(member)
+        self._place(member)
+
+    def renew(
+        self, member: Member, introduction: Introduction, record: MemberRecord, version: Version
+    ) -> None:
+        """It has said something newer of itself."""
+        member.introduction, member.record, member.version = introduction, record, version
+        self._locate(member)
 
     def change(self, member: Member, after: Status, reason: str, now: float) -> MemberChanged:
         """A member is something else from now on; the effect that says so."""
         before = member.status
         member.status = after
         member.changed_seconds = now
-        self._is_stale = True
+        self._place(member)
         return MemberChanged(node_id=member.node_id, before=before, after=after, reason=reason)
 
     @property
+    def here_count(self) -> int:
+        """How many take part."""
+        return len(self.roll)
+
+    @property
     def here(self) -> list[Member]:
-        """Those who take part, in the order in which they came."""
-        self._sort()
-        return self._here
+        """Those who take part; a walk through all of them."""
+        return self._known(self.roll)
 
     @property
     def mates(self) -> list[Member]:
         """Those of them in this node's own rack."""
-        self._sort()
-        return self._mates
+        return list(self._mates.values())
 
     @property
     def suspects(self) -> list[Member]:
         """Those in doubt."""
-        self._sort()
-        return self._suspects
+        return list(self._suspects.values())
 
     @property
     def failed(self) -> list[Member]:
         """Those given up, who are tried for ever all the same."""
-        self._sort()
-        return self._failed
+        return list(self._failed.values())
+
+    def draw(self, rng: random.Random, count: int, without: NodeId | None = None) -> list[Member]:
+        """So many of those who take part, by chance."""
+        return self._known(self.roll.draw(rng, count, without))
+
+    def is_mate(self, member: Member) -> bool:
+        """Whether it takes part, in this node's own rack."""
+        return member.node_id in self._mates
+
+    def is_here_at(self, address: Address) -> bool:
+        """Whether one that takes part says that it is there."""
+        node_id = self._addresses.get(address) or self._ground.addresses.get(address)
+        if node_id is None or node_id not in self.roll:
+            return False
+        member = self._members.get(node_id)
+        return member is None or member.address == address
+
+    def rack_of(self, member: Member) -> list[NodeId]:
+        """All ids in a member's rack, whatever has become of them."""
+        rack = member.introduction.rack
+        return [*self._ground.racks.get(rack, ()), *self._racks.get(rack, ())]
 
     def heads(self, floors: dict[NodeId, Head]) -> tuple[Head, ...]:
         """The newest versions, with those from before this life of whoever was not heard since."""
-        newest = dict(floors)
+        newest = dict(self._ground.heads)
+        newest.pop(self._own_id, None)
+        newest.update(floors)
         for member in self._members.values():
             floor = floors.get(member.node_id, Head(node_id=member.node_id))
             newest[member.node_id] = Head(
@@ -215,11 +272,39 @@ class Members:
             )
         return tuple(newest[node_id] for node_id in sorted(newest))
 
-    def _sort(self) -> None:
-        if not self._is_stale:
-            return
-        self._is_stale = False
-        self._here = [one for one in self._members.values() if one.is_here]
-        self._mates = [one for one in self._here if one.introduction.rack == self._own_rack]
-        self._suspects = [one for one in self._here if one.status is Status.SUSPECT]
-        self._failed = [one for one in self._members.values() if one.status is Status.FAILED]
+    def _known(self, node_ids: Iterable[NodeId]) -> list[Member]:
+        members = (self.get(node_id) for node_id in node_ids)
+        return [member for member in members if member is not None]
+
+    def _from_ground(self, node_id: NodeId) -> Member:
+        ground = self._ground
+        return Member(
+            introduction=ground.introductions[node_id],
+            record=ground.bodies[node_id],
+            version=ground.held[node_id].version,
+            status=Status.ALIVE,
+            changed_seconds=self._began_seconds,
+        )
+
+    def _locate(self, member: Member) -> None:
+        if member.address is not None:
+            self._addresses[member.address] = member.node_id
+
+    def _place(self, member: Member) -> None:
+        """Into the lists that it belongs to now."""
+        node_id, status = member.node_id, member.status
+        if member.is_here:
+            self.roll.add(node_id)
+        else:
+            self.roll.strike(node_id)
+        is_mate = member.introduction.rack == self._own_rack
+        _list(self._mates, member, is_listed=member.is_here and is_mate)
+        _list(self._suspects, member, is_listed=status is Status.SUSPECT)
+        _list(self._failed, member, is_listed=status is Status.FAILED)
+
+
+def _list(members: dict[NodeId, Member], member: Member, *, is_listed: bool) -> None:
+    if is_listed:
+        members[member.node_id] = member
+    else:
+        members.pop(member.node_id, None)

@@ -7,6 +7,7 @@ anything is sent.
 
 from collections.abc import Iterable, Sequence
 
+from cluster.errors import Misuse
 from cluster.gossip.effects import Effect, Rejected, Send
 from cluster.gossip.envelope import PAYLOAD_BYTES_MAX, Reason
 from cluster.gossip.members import Members
@@ -17,6 +18,8 @@ from cluster.gossip.settings import GossipSettings
 from cluster.gossip.wire import encode_message, join_messages
 from cluster.ids import NodeId
 
+OPAQUE_BYTES_MAX = 1200
+"""Of a message or record that gossip does not look into; with its frame it fits a datagram."""
 _FRAME_BYTES = 2
 _MESSAGES_MAX = 255
 
@@ -96,7 +99,7 @@ class Outbox:
 
     @property
     def _copies_count(self) -> int:
-        size = max(len(self._members.here), self._settings.expected_members_count)
+        size = max(self._members.here_count, self._settings.expected_members_count)
         return copies(size, self._settings.transmissions_multiplier)
 
 
@@ -105,3 +108,13 @@ def news_key(kind: Kind, signer: NodeId, subject: NodeId | None) -> tuple[object
     if subject is not None:
         return ("claim", signer, subject)
     return ("summary" if kind is Kind.SUMMARY else "member", signer)
+
+
+def check_opaque(opaque: bytes) -> None:
+    """Whether something that gossip does not look into fits a datagram.
+
+    Raises:
+        Misuse: it does not.
+    """
+    if len(opaque) > OPAQUE_BYTES_MAX:
+        raise Misuse(f"{len(opaque)} bytes do not fit into a datagram; send them by stream")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from cluster.gossip.envelope import seal
 from cluster.gossip.fields import Fields
-from cluster.gossip.members import Introduction
+from cluster.gossip.introduction import Introduction
 from cluster.gossip.messages import Address, Claim, Kind, MemberRecord, Statement, Version
 from cluster.gossip.statements import claim_body, member_body, sign_statement
 from cluster.ids import ClusterId, NodeId

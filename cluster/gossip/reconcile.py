@@ -19,9 +19,10 @@ ping. It must not know probing.
 import random
 
 from cluster.gossip.doubts import Doubts
+from cluster.gossip.held import Held, Slot, bucket_of
 from cluster.gossip.messages import NEVER, Address, Entry, Page, Statement, Summary
 from cluster.gossip.outbox import Outbox
-from cluster.gossip.records import Held, Records, Slot, bucket_of
+from cluster.gossip.records import Records
 from cluster.gossip.wire import BUCKETS
 from cluster.ids import KEY_ID_BYTES, NodeId
 

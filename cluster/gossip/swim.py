@@ -22,25 +22,25 @@ import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
 
-from cluster.errors import Misuse
 from cluster.gossip.answers import Answers
 from cluster.gossip.beliefs import Beliefs
 from cluster.gossip.contacts import Contacts
+from cluster.gossip.defence import Defence
 from cluster.gossip.detector import Detector
 from cluster.gossip.doubts import Doubts
 from cluster.gossip.effects import (
     Effect,
-    Equivocated,
     Head,
     Paused,
-    PersistEpoch,
 )
 from cluster.gossip.envelope import Reason
 from cluster.gossip.farewell import Farewell
 from cluster.gossip.fields import DecodeError
+from cluster.gossip.ground import BARE, Ground
 from cluster.gossip.heads import HeadsKept
 from cluster.gossip.inputs import Datagram, Input, Refused
-from cluster.gossip.members import Introduction, Members
+from cluster.gossip.introduction import Introduction
+from cluster.gossip.members import Members
 from cluster.gossip.messages import (
     Address,
     Application,
@@ -49,10 +49,9 @@ from cluster.gossip.messages import (
     RackSummary,
     Statement,
 )
-from cluster.gossip.outbox import Outbox
+from cluster.gossip.outbox import Outbox, check_opaque
 from cluster.gossip.own import Identity, Own
 from cluster.gossip.reconcile import Reconciler
-from cluster.gossip.records import Slot
 from cluster.gossip.rumors import Urgency
 from cluster.gossip.settings import GossipSettings
 from cluster.gossip.statements import summary_body
@@ -62,8 +61,6 @@ from cluster.gossip.wire import decode_payload
 from cluster.ids import NodeId
 from cluster.signatures import Signer, Verifier
 
-OPAQUE_BYTES_MAX = 1200
-"""Of a message or record that gossip does not look into; with its frame it fits a datagram."""
 _ISOLATED_SECONDS = 5.0
 
 
@@ -80,11 +77,12 @@ class Swim:
         settings: GossipSettings | None = None,
         seeds: Sequence[Address] = (),
         heads: Mapping[NodeId, Head] | None = None,
+        ground: Ground = BARE,
     ) -> None:
         self._settings = settings or GossipSettings()
         self._rng = rng
         self._own = Own(identity, signer)
-        self._members = Members(identity.introduction.rack)
+        self._members = Members(self._own.node_id, identity.introduction.rack, ground)
         self._outbox = Outbox(self._own, self._settings, self._members)
         self._doubts = Doubts(
             own=self._own, settings=self._settings, outbox=self._outbox, members=self._members
@@ -96,6 +94,7 @@ class Swim:
             doubts=self._doubts,
             verifier=verifier,
             heads=heads or {},
+            ground=ground,
         )
         self._detector = Detector(
             settings=self._settings,
@@ -113,6 +112,7 @@ class Swim:
 
     def start(self, now: float) -> list[Effect]:
         """Begin: knock at the seeds."""
+        self._members.start(now)
         self._detector.start(now)
         self._contacts.due_seconds = now
         self._states.start(now)
@@ -147,10 +147,11 @@ class Swim:
             return None
         due = min(self._detector.deadline(), self._contacts.due_seconds, self._states.due_seconds)
         due = min(due, self._heads.due_seconds, self._farewell.due_seconds)
+        due = min(due, self._defence.due_seconds)
         end = self._doubts.next_end()
         if end is not None:
             due = min(due, max(end, self._detector.hush_until_seconds))
-        if self._outbox.news and self._members.here:
+        if self._outbox.news and self._members.here_count:
             due = min(due, self._gossip_seconds)
         return due
 
@@ -171,13 +172,21 @@ class Swim:
                 view_member(one, settings, now)
                 for one in sorted(self._members, key=lambda one: one.node_id)
             ),
-            racks=view_racks(self._own, self._members, self._beliefs.records),
+            racks=view_racks(
+                self._own,
+                self._members,
+                self._beliefs.records,
+                heard_seconds=self._beliefs.summary_seconds,
+                now=now,
+            ),
             digest=self._beliefs.records.digest,
             health_score=self._detector.health.score,
             is_speaker=is_speaker(self._own, self._members),
             is_isolated=len(self._members) > 0 and is_unanswered,
             is_leaving=self._farewell.is_begun,
             checks_total=self._beliefs.door.checks_total,
+            views_equal_total=self._answers.views_equal_total,
+            views_different_total=self._answers.views_different_total,
         )
 
     def trust(
@@ -187,8 +196,7 @@ class Swim:
         for introduction in introductions:
             if not self._beliefs.is_excluded(introduction.node_id):
                 self._beliefs.trust(introduction, now)
-        is_met = any(one.address == source for one in self._members.here)
-        if source is not None and not is_met:
+        if source is not None and not self._members.is_here_at(source):
             self._outbox.send(source, [self._own.member, self._reconciler.summary()])
         return self._finish(now)
 
@@ -213,7 +221,7 @@ class Swim:
         Raises:
             Misuse: it is larger than `OPAQUE_BYTES_MAX`; such a record goes over the stream.
         """
-        _check_size(record)
+        check_opaque(record)
         self._answers.keep_record(record)
         self._outbox.spread_record(record)
         return self._finish(now)
@@ -237,7 +245,7 @@ class Swim:
         Raises:
             Misuse: it is larger than `OPAQUE_BYTES_MAX`.
         """
-        _check_size(message.payload)
+        check_opaque(message.payload)
         member = self._members.get(to)
         if member is not None and member.address is not None:
             self._outbox.send(member.address, [message])
@@ -245,12 +253,12 @@ class Swim:
 
     def move(self, addresses: tuple[Address, ...], now: float) -> list[Effect]:
         """We are to be found somewhere else now."""
-        self._announce(self._own.move(addresses))
+        self._defence.announce(self._own.move(addresses))
         return self._finish(now)
 
     def leave(self, now: float) -> list[Effect]:
         """Say good-bye, and stay until some have heard it."""
-        self._announce(self._own.leave())
+        self._defence.announce(self._own.leave())
         self._farewell.begin(self._rng, now)
         return self._finish(now)
 
@@ -269,6 +277,15 @@ class Swim:
             outbox=self._outbox,
             members=self._members,
             floors=self._beliefs.floors,
+        )
+        self._defence = Defence(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            beliefs=self._beliefs,
+            doubts=self._doubts,
+            detector=self._detector,
+            rng=self._rng,
         )
         self._farewell = Farewell(
             own=self._own,
@@ -332,7 +349,8 @@ class Swim:
 
     def _finish(self, now: float) -> list[Effect]:
         """What every public verb ends with."""
-        self._defend()
+        if not self._farewell.is_begun:
+            self._defence.advance(now)
         self._beliefs.flush_wanted()
         if self._outbox.is_urgent:
             self._outbox.is_urgent = False
@@ -344,38 +362,9 @@ class Swim:
         self._due_seconds = math.inf if due is None else max(due, now)
         return effects
 
-    def _defend(self) -> None:
-        """Refute whoever says that we are not here; outlive a life of ours that we forgot."""
-        if self._farewell.is_begun:
-            return
-        outlived, self._beliefs.outlived = self._beliefs.outlived, None
-        accused_by, self._doubts.accused_by = self._doubts.accused_by, None
-        if outlived is not None:
-            held = self._beliefs.records.get(Slot.MEMBER, self._own.node_id)
-            if held is not None and held.is_equivocal:
-                self._outbox.emit(Equivocated(node_id=self._own.node_id, proof=held.statements))
-            statement = self._own.outlive(outlived)
-            self._outbox.emit(PersistEpoch(epoch=self._own.epoch))
-            self._announce(statement)
-        elif accused_by is not None:
-            self._detector.health.was_accused()
-            self._announce(self._own.refute())
-
-    def _announce(self, statement: Statement) -> None:
-        """Say it to everybody at once, as far as that is possible, and let it be repeated."""
-        self._beliefs.records.put(statement)
-        self._outbox.spread(statement, Urgency.CLAIM)
-        here = self._members.here
-        if len(here) > self._settings.direct_members_max:
-            here = self._rng.sample(here, self._settings.direct_members_max)
-        for member in here:
-            if member.address is not None:
-                self._outbox.send(member.address, [statement])
-
     def _gossip(self, now: float) -> None:
         self._gossip_seconds = now + self._settings.gossip_interval_seconds
-        here = self._members.here
-        for member in self._rng.sample(here, min(self._settings.fanout_count, len(here))):
+        for member in self._members.draw(self._rng, self._settings.fanout_count):
             if member.address is not None:
                 self._outbox.send(member.address, [])
 
@@ -389,13 +378,7 @@ class Swim:
         self._doubts.begin_anew(now)
         if not self._farewell.is_begun:
             # Others have missed us: better to say that we are back than to wait to be told.
-            self._announce(self._own.refute())
-        here = self._members.here
-        for member in self._rng.sample(here, min(self._settings.fanout_count, len(here))):
+            self._defence.announce(self._own.refute())
+        for member in self._members.draw(self._rng, self._settings.fanout_count):
             if member.address is not None:
                 self._outbox.send(member.address, [self._reconciler.summary()])
-
-
-def _check_size(opaque: bytes) -> None:
-    if len(opaque) > OPAQUE_BYTES_MAX:
-        raise Misuse(f"{len(opaque)} bytes do not fit into a datagram; send them by stream")

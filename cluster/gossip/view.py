@@ -4,6 +4,7 @@ Its own file because it is all that the layers above read. It must not know how 
 known.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from cluster.gossip.effects import Status
@@ -11,7 +12,7 @@ from cluster.gossip.fields import DecodeError
 from cluster.gossip.members import Member, Members
 from cluster.gossip.messages import Address, RackSummary, Version
 from cluster.gossip.own import Own
-from cluster.gossip.records import Records, Slot
+from cluster.gossip.records import Records
 from cluster.gossip.settings import GossipSettings
 from cluster.gossip.statements import read_summary
 from cluster.ids import NodeId, NodeName, RackId
@@ -52,6 +53,7 @@ class RackView:
     speaker: NodeId
     version: Version
     payload: bytes = field(repr=False)
+    age_seconds: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +76,9 @@ class GossipView:
     is_leaving: bool
     checks_total: int
     """Signatures that were checked."""
+    views_equal_total: int
+    views_different_total: int
+    """Pings and acks whose sender's view was ours, or another."""
 
     def get(self, node_id: NodeId) -> MemberView | None:
         """One member."""
@@ -107,10 +112,17 @@ def is_speaker(own: Own, members: Members) -> bool:
     return all(own.node_id < mate.node_id for mate in members.mates)
 
 
-def view_racks(own: Own, members: Members, records: Records) -> dict[RackId, RackView]:
+def view_racks(
+    own: Own,
+    members: Members,
+    records: Records,
+    *,
+    heard_seconds: Mapping[NodeId, float],
+    now: float,
+) -> dict[RackId, RackView]:
     """The summary of each other rack, from its live node of lowest id among those that sent one."""
     speakers: dict[RackId, RackView] = {}
-    for node_id, held in records.all_of(Slot.SUMMARY):
+    for node_id, held in records.summaries():
         member = members.get(node_id)
         summary = _read(held.statements[0].body)
         if member is None or summary is None or not member.is_here:
@@ -119,7 +131,10 @@ def view_racks(own: Own, members: Members, records: Records) -> dict[RackId, Rac
         is_own = summary.rack == own.introduction.rack
         if not is_own and (before is None or node_id < before.speaker):
             speakers[summary.rack] = RackView(
-                speaker=node_id, version=held.version, payload=summary.payload
+                speaker=node_id,
+                version=held.version,
+                payload=summary.payload,
+                age_seconds=now - heard_seconds.get(node_id, now),
             )
     return dict(sorted(speakers.items()))
 

@@ -1,6 +1,5 @@
 """The routes that only read: status, events, health. Everything comes from the board."""
 
-import json
 from collections.abc import AsyncIterator
 
 import trio
@@ -9,7 +8,11 @@ from quart_trio import QuartTrio
 from werkzeug.exceptions import HTTPException
 
 from esnode import __version__
+from esnode.api.answers import answer, problem
+from esnode.api.cluster import add_cluster_routes
 from esnode.board import Board, Posted
+from esnode.cluster_view import ClusterView
+from esnode.peering import Peering
 from esnode.status import is_healthy
 
 KEEP_ALIVE_SECONDS = 15.0
@@ -27,13 +30,17 @@ INDEX = f"""esnode {__version__}
 /events       the same as a stream of server-sent events
 /healthz      whether the agent works
 /readyz       whether its data is fresh
+/v1/cluster   every rack and node as this one knows them (?view=all asks everybody)
+/v1/racks/ID  one rack
+/v1/cluster/events  what happened (?follow=1 as a stream)
 """
 
 
-def make_app(board: Board) -> QuartTrio:
+def make_app(board: Board, peering: Peering, view: ClusterView) -> QuartTrio:
     """The Quart application."""
     app = QuartTrio("esnode")
     app.config["MAX_CONTENT_LENGTH"] = 1 << 20
+    add_cluster_routes(app, peering, view)
 
     @app.get("/")
     async def index() -> Response:
@@ -44,7 +51,7 @@ def make_app(board: Board) -> QuartTrio:
     async def status() -> Response:
         posted = await board.first()
         if posted is None:
-            return _problem("the agent is stopping", 503)
+            return problem("the agent is stopping", 503)
         return Response(posted.status, content_type="application/json")
 
     @app.get("/events")
@@ -62,21 +69,21 @@ def make_app(board: Board) -> QuartTrio:
     async def healthz() -> Response:
         age_seconds = _tick_age(board)
         if age_seconds is None or age_seconds > TICK_LATE_SECONDS:
-            return _json({"status": "late", "tick_age_seconds": age_seconds}, 503)
-        return _json({"status": "ok", "tick_age_seconds": age_seconds}, 200)
+            return answer({"status": "late", "tick_age_seconds": age_seconds}, 503)
+        return answer({"status": "ok", "tick_age_seconds": age_seconds}, 200)
 
     @app.get("/readyz")
     async def readyz() -> Response:
         late = stale_sources(board.latest) if board.latest else ["agent"]
         if late:
-            return _json({"status": "stale", "stale": late}, 503)
+            return answer({"status": "stale", "stale": late}, 503)
         assert board.latest is not None
-        return _json({"status": "ok", "healthy": is_healthy(board.latest.snapshot)}, 200)
+        return answer({"status": "ok", "healthy": is_healthy(board.latest.snapshot)}, 200)
 
     @app.errorhandler(HTTPException)
-    async def problem(error: HTTPException) -> Response:
+    async def http_problem(error: HTTPException) -> Response:
         hint = {404: "no such route; GET / lists them"}.get(error.code or 0, error.name.lower())
-        response = _problem(hint, error.code or 500)
+        response = problem(hint, error.code or 500)
         if allowed := getattr(error, "valid_methods", None):
             response.headers["Allow"] = ", ".join(sorted(allowed))
         return response
@@ -137,11 +144,3 @@ async def stream(board: Board, last_event_id: str | None) -> AsyncIterator[bytes
 def _event(board: Board, posted: Posted) -> bytes:
     identity = board.event_id(posted).encode()
     return b"id: " + identity + b"\ndata: " + posted.status + b"\n\n"
-
-
-def _json(document: dict[str, object], code: int) -> Response:
-    return Response(json.dumps(document) + "\n", status=code, content_type="application/json")
-
-
-def _problem(message: str, code: int) -> Response:
-    return _json({"error": message}, code)

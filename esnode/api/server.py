@@ -8,7 +8,7 @@ connections whose client has left, and accepts more until no file can be opened.
 
 import resource
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -42,6 +42,15 @@ KEEP_ALIVE_SECONDS = 75.0
 
 REQUEST_HEAD_BYTES = 16 * 1024
 
+_FORBIDDEN_BODY = (
+    b'{"error": "only root, the user of the agent and the group esnode may ask here", '
+    b'"code": "not-allowed"}\n'
+)
+_FORBIDDEN = (
+    b"HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    b"Content-Length: %d\r\n\r\n%s" % (len(_FORBIDDEN_BODY), _FORBIDDEN_BODY)
+)
+
 Connection = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
@@ -74,12 +83,14 @@ class Server:
         certificate_path: str | None = None,
         key_path: str | None = None,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
+        is_allowed: Callable[[socket.socket], bool] | None = None,
     ) -> None:
-        """Prepare to serve, over TLS when there is a certificate.
+        """Prepare to serve, over TLS when there is a certificate, and only to whom `is_allowed`.
 
         Raises:
             TlsUnusable: the certificate or its key cannot be used.
         """
+        self._is_allowed = is_allowed
         self._application = ASGIWrapper(application)  # type: ignore[arg-type]  # plain dicts
         self._settings = _settings(certificate_path, key_path)
         self._settings.keep_alive_timeout = keep_alive_seconds
@@ -133,6 +144,9 @@ class Server:
             await _cut(connection)
             return
         self._is_full = False
+        if not self._may_ask(connection):
+            await _forbid(connection)
+            return
         self._open[connection] = None
         serve = partial(_Protocol, self._application, self._settings, self._context)
         try:
@@ -144,6 +158,22 @@ class Server:
             if not self._open:
                 self._all_gone.set()
             await _cut(connection)
+
+    def _may_ask(self, connection: Connection) -> bool:
+        if self._is_allowed is None or not isinstance(connection, trio.SocketStream):
+            return True
+        return self._is_allowed(connection.socket)  # type: ignore[arg-type]  # trio's wraps it
+
+
+async def _forbid(connection: Connection) -> None:
+    """Tell whoever may not ask that it is so, if it listens."""
+    with trio.move_on_after(1.0):
+        try:
+            await connection.receive_some(REQUEST_HEAD_BYTES)
+            await connection.send_all(_FORBIDDEN)
+        except trio.BrokenResourceError:
+            log.debug("forbidden_client_left")
+    await _cut(connection)
 
 
 def _settings(certificate_path: str | None, key_path: str | None) -> Settings:

@@ -1,7 +1,6 @@
 """The command line: arguments in, one call out. Each command's code is loaded when it is called."""
 
 import errno
-import importlib
 import os
 import sys
 from typing import Any
@@ -10,6 +9,7 @@ import click
 
 from esnode import __version__
 from esnode.cli.context import EXIT_DEGRADED, add_config_options, remember_options
+from esnode.cli.lazy import LazyCommands
 
 COMMANDS = {
     "agent": "esnode.cli.agent:agent",
@@ -22,6 +22,7 @@ COMMANDS = {
     "enable-metric-set": "esnode.cli.config:enable_metric_set",
     "disable-metric-set": "esnode.cli.config:disable_metric_set",
     "profiles": "esnode.cli.metrics:profiles",
+    "cluster": "esnode.cli.cluster:cluster",
     "simulated": "esnode.cli.simulated:simulated",
     "completion": "esnode.cli.completion:completion",
 }
@@ -38,6 +39,7 @@ SUMMARIES = {
     "enable-metric-set": "Turn a set of collectors on in the configuration file.",
     "disable-metric-set": "Turn a set of collectors off in the configuration file.",
     "profiles": "List the named selections of metrics.",
+    "cluster": "Make a cluster of several agents; see and run it from any of them.",
     "simulated": "Drive a simulated machine: load, heat, faults, reboots.",
     "completion": "Print the shell completion script.",
 }
@@ -49,26 +51,14 @@ esnode {version}: telemetry of this machine, its GPUs and its power.
   esnode status               what it says of this machine
   esnode demo                 see it with simulated GPUs, nothing to install
   esnode diagnostics          what is missing on this machine, and how to get it
+  esnode cluster              several agents as one: make it, join it, see it
 
 `esnode --help` lists all commands, `esnode COMMAND --help` explains one.
 """
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported when they are called, so that --help is quick."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order in which one meets them."""
-        return [name for name in COMMANDS if name != "daemon"]
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one command."""
-        where = COMMANDS.get(cmd_name)
-        if where is None:
-            return None
-        module, _, attribute = where.partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
+class Program(LazyCommands):
+    """The commands of the program, which takes its own options wherever they stand."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take our own options wherever they stand: `esnode status --agent URL` works too."""
@@ -105,24 +95,6 @@ class LazyGroup(click.Group):
                         ours.pop(taken, None)
         return moved + rest
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Name the nearest command when there is none of that name."""
-        name = args[0] if args else ""
-        if name and name not in COMMANDS and not name.startswith("-"):
-            import difflib
-
-            near = difflib.get_close_matches(name, COMMANDS, n=1)
-            hint = f"did you mean {near[0]}?" if near else "`esnode --help` lists the commands"
-            raise click.UsageError(f"no command {name!r}; {hint}", ctx)
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, SUMMARIES[name]) for name in self.list_commands(ctx)])
-
 
 def _options_of(command: click.Command | None) -> dict[str, bool]:
     """A command's options, and whether each takes a value; those that click adds are left out."""
@@ -135,7 +107,14 @@ def _options_of(command: click.Command | None) -> dict[str, bool]:
     }
 
 
-@click.command(cls=LazyGroup, name="esnode", invoke_without_command=True)
+@click.command(
+    cls=Program,
+    name="esnode",
+    invoke_without_command=True,
+    places=COMMANDS,
+    summaries=SUMMARIES,
+    unlisted=("daemon",),
+)
 @click.version_option(__version__, prog_name="esnode")
 @click.option("--config", "config_file", metavar="FILE", help="Configuration file to read.")
 @click.option("--agent", "agent_url", metavar="URL", help="Agent to ask (also ESNODE_AGENT).")
@@ -152,7 +131,8 @@ def cli(ctx: click.Context, /, **options: Any) -> None:
     esnode agent --scrape-interval 1s
     esnode status --agent http://node7:9100
 
-    Exit codes: 0 healthy, 1 degraded or failed, 2 wrong usage, 3 agent not reachable.
+    Exit codes: 0 healthy, 1 degraded or failed, 2 wrong usage, 3 agent not reachable, 4 not
+    allowed, 5 this side of the cluster is cut off from the rest.
     """
     remember_options(ctx, options)
     if ctx.invoked_subcommand is None:

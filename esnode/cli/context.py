@@ -21,6 +21,8 @@ from esnode.config.load import (
 EXIT_DEGRADED = 1
 EXIT_USAGE = 2
 EXIT_UNREACHABLE = 3
+EXIT_NOT_ALLOWED = 4
+EXIT_ISOLATED = 5
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,6 +1,6 @@
 """A transport for httpx whose every wait on the socket ends at one deadline.
 
-Its own file because it is imported only when something is scraped: it needs httpx and httpcore at
+Its own file because it is imported only when something is asked: it needs httpx and httpcore at
 its top. It knows no URL and no metric.
 """
 
@@ -19,11 +19,18 @@ Remaining = Callable[[], float]
 class DeadlineTransport(httpx.BaseTransport):
     """httpx's own transport in small, over a network that knows the deadline."""
 
-    def __init__(self, remaining_seconds: Remaining, tls: ssl.SSLContext | None) -> None:
+    def __init__(
+        self,
+        remaining_seconds: Remaining,
+        tls: ssl.SSLContext | None,
+        socket_path: str | None = None,
+    ) -> None:
+        """With a path, every request goes to that unix socket, whatever host its URL names."""
         self._pool = httpcore.ConnectionPool(
             ssl_context=tls,
             max_connections=1,
             max_keepalive_connections=1,
+            uds=socket_path,
             network_backend=_DeadlineNetwork(remaining_seconds),
         )
 
@@ -86,6 +93,17 @@ class _DeadlineNetwork(httpcore.NetworkBackend):
             timeout=_wait(self._remaining_seconds),
             local_address=local_address,
             socket_options=socket_options,
+        )
+        return _DeadlineStream(stream, self._remaining_seconds)
+
+    def connect_unix_socket(
+        self,
+        path: str,
+        timeout: float | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        stream = self._network.connect_unix_socket(
+            path, timeout=_wait(self._remaining_seconds), socket_options=socket_options
         )
         return _DeadlineStream(stream, self._remaining_seconds)
 

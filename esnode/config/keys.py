@@ -74,6 +74,26 @@ class Config(DormantKeys):
         is_reloadable=True,
     )
 
+    # -- the cluster -----------------------------------------------------------------------------
+    cluster_bind: Address = key(
+        Address("0.0.0.0", 7947),
+        ADDRESS,
+        "Where this node talks to its peers, UDP and TCP on one port; `[::]:7947` is both "
+        "families. Opened only by a node of a cluster; port 0 takes any free port.",
+    )
+    cluster_advertise: str | None = key(
+        None,
+        ("HOST[:PORT]", values.parse_text),
+        "Where peers find this node, when that is not where it is bound: behind NAT, in a "
+        "container. A name is looked up again and again.",
+    )
+    cluster_seeds: tuple[str, ...] = key(
+        (),
+        ("HOST:PORT[,...]", values.list_of(values.parse_text)),
+        "Members to knock at, beside those that the invite named. Names are looked up again and "
+        "again.",
+    )
+
     # -- what is collected -----------------------------------------------------------------------
     scrape_interval: float = key(
         5.0,

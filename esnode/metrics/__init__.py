@@ -4,9 +4,10 @@ from collections.abc import Iterable
 
 from esnode.metrics.agent import AGENT
 from esnode.metrics.aliases import DCGM, ESNODE_CORE, KUBERNETES, with_index
+from esnode.metrics.cluster import CLUSTER
 from esnode.metrics.gpu import GPU
 from esnode.metrics.host import HOST
-from esnode.metrics.model import AgentStats, Metric, View
+from esnode.metrics.model import AgentStats, ClusterStats, Metric, View
 from esnode.metrics.power import APP, POWER
 from esnode.metrics.render import (
     EVERYTHING,
@@ -17,7 +18,7 @@ from esnode.metrics.render import (
     Selection,
 )
 
-METRICS: tuple[Metric, ...] = (*HOST, *POWER, *GPU, *APP, *AGENT)
+METRICS: tuple[Metric, ...] = (*HOST, *POWER, *GPU, *APP, *AGENT, *CLUSTER)
 """Every canonical family, in the order in which it is served and documented."""
 
 GROUPS = tuple(dict.fromkeys(metric.group for metric in METRICS))
@@ -52,6 +53,7 @@ __all__ = [
     "PROFILES",
     "TEXT",
     "AgentStats",
+    "ClusterStats",
     "Exposition",
     "Metric",
     "Renderer",

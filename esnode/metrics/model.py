@@ -37,11 +37,44 @@ class AgentStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterStats:
+    """What the agent says of its cluster: counted at the edges, as far as it is in one."""
+
+    identity: Labels
+    """Cluster, its id, node, its id, rack."""
+    members: tuple[Sample, ...] = ()
+    """By state."""
+    is_isolated: bool | None = None
+    epoch: int | None = None
+    health_score: int | None = None
+    suspicions_total: int = 0
+    refutations_total: int = 0
+    failures_total: int = 0
+    pauses_total: int = 0
+    round_trip_median_seconds: float | None = None
+    round_trip_max_seconds: float | None = None
+    loop_lag_seconds: float | None = None
+    signature_checks_total: int = 0
+    operator_records: int = 0
+    certificate_end_time_seconds: float | None = None
+    """Unix time."""
+    view_comparisons_total: tuple[Sample, ...] = ()
+    state_ages_seconds: tuple[Sample, ...] = ()
+    datagrams_total: tuple[Sample, ...] = ()
+    datagram_bytes_total: tuple[Sample, ...] = ()
+    datagram_errors_total: tuple[Sample, ...] = ()
+    rejected_total: tuple[Sample, ...] = ()
+    stream_requests_total: tuple[Sample, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """All that a family may read."""
 
     snapshot: Snapshot
     agent: AgentStats = field(default_factory=AgentStats)
+    cluster: ClusterStats | None = None
+    """None where there is no cluster."""
     hostname: str = ""
     is_per_core: bool = False
     is_per_process: bool = False

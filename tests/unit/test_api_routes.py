@@ -3,6 +3,7 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import httpx
 import pytest
@@ -12,12 +13,12 @@ from trio.testing import MockClock
 from esnode.api.read import INDEX, make_app
 from esnode.board import Board
 from esnode.readings.sample import SourceStatus
-from tests.boards import board_with, post, snapshot_of
+from tests.boards import board_with, lonely, post, snapshot_of
 
 
 @asynccontextmanager
 async def client_of(board: Board) -> AsyncIterator[httpx.AsyncClient]:
-    transport = httpx.ASGITransport(app=make_app(board))  # type: ignore[arg-type]  # Quart's own types
+    transport = httpx.ASGITransport(app=make_app(board, *lonely(Path("/nowhere"))))  # type: ignore[arg-type]  # Quart's own types
     async with httpx.AsyncClient(transport=transport, base_url="http://node") as client:
         yield client
 

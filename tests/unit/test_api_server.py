@@ -1,6 +1,7 @@
 """How long connections live."""
 
 import socket
+from pathlib import Path
 
 import pytest
 import trio
@@ -9,12 +10,14 @@ from esnode.api.front import with_metrics
 from esnode.api.read import make_app
 from esnode.api.server import Server
 from esnode.board import Board
+from tests.boards import lonely
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/nowhere"])
 async def test_a_connection_that_was_answered_and_is_idle_is_closed(path: str) -> None:
     board = Board(run_id="test")
-    server = Server(with_metrics(board, make_app(board)), keep_alive_seconds=0.2)
+    app = make_app(board, *lonely(Path("/nowhere")))
+    server = Server(with_metrics(board, app), keep_alive_seconds=0.2)
     listening = socket.create_server(("127.0.0.1", 0))
     listening.setblocking(False)
     host, port = listening.getsockname()

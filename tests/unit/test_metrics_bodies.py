@@ -84,7 +84,7 @@ def test_a_name_that_is_not_unicode_costs_nothing_but_its_own_looks() -> None:
 
 
 def test_what_is_unknown_is_absent_and_never_zero() -> None:
-    nothing = rich_view(Snapshot(taken_at_seconds=0.0, sequence=0))
+    nothing = replace(rich_view(Snapshot(taken_at_seconds=0.0, sequence=0)), cluster=None)
 
     samples = served(nothing)
 

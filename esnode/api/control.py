@@ -1,0 +1,136 @@
+"""The routes that change something. They are served on the control socket alone.
+
+Whoever can open that socket, and is who may (see `esnode.control_socket`), may give any of these
+orders. Each is done when it is answered, or the answer says that it is not.
+"""
+
+import base64
+import binascii
+import json
+
+import structlog
+from quart import Response, request
+from quart_trio import QuartTrio
+from werkzeug.exceptions import HTTPException
+
+from cluster.enrolment import NodeKeys
+from cluster.errors import PeerFault
+from cluster.identity.files import IdentityUnusable
+from esnode.api.answers import answer, problem
+from esnode.api.cluster import add_cluster_routes
+from esnode.cluster_view import ClusterView
+from esnode.peering import Peering
+from esnode.status.gpu import Document
+from esnode.status.times import utc_text
+
+log = structlog.get_logger("esnode.control")
+
+BODY_BYTES_MAX = 256 * 1024
+
+
+class BadOrder(Exception):
+    """The body of a request is not what the route takes; one line."""
+
+
+def make_control_app(peering: Peering, view: ClusterView) -> QuartTrio:
+    """The application behind the control socket."""
+    app = QuartTrio("esnode.control")
+    app.config["MAX_CONTENT_LENGTH"] = BODY_BYTES_MAX
+    add_cluster_routes(app, peering, view)
+
+    @app.post("/v1/control/cluster/join")
+    async def join() -> Response:
+        order = await _order()
+        keys, is_admitted = await peering.join(_text(order, "token"), _optional(order, "name"))
+        return answer(_joined(peering, keys, is_admitted=is_admitted))
+
+    @app.post("/v1/control/cluster/rejoin")
+    async def rejoin() -> Response:
+        keys, is_admitted = await peering.rejoin()
+        return answer(_joined(peering, keys, is_admitted=is_admitted))
+
+    @app.post("/v1/control/cluster/leave")
+    async def leave() -> Response:
+        informed = await peering.leave()
+        return answer({"schema": "esnode.cluster_leave/1", "informed": informed})
+
+    @app.post("/v1/control/cluster/renew")
+    async def renew() -> Response:
+        keys = await peering.renew(_text(await _order(), "token"))
+        ends_at = utc_text(keys.identity.window.end_unix_seconds)
+        return answer({"schema": "esnode.cluster_renew/1", "ends_at": ends_at})
+
+    @app.post("/v1/control/cluster/records")
+    async def records() -> Response:
+        order = await _order()
+        line = peering.hear_operator(_bytes(order, "payload"), _bytes(order, "signature"))
+        return answer({"schema": "esnode.operator_record/1", "accepted": True, "line": line})
+
+    _add_error_handlers(app)
+    return app
+
+
+def _add_error_handlers(app: QuartTrio) -> None:
+    @app.errorhandler(BadOrder)
+    async def bad_order(error: BadOrder) -> Response:
+        return problem(str(error), 400, "bad-order")
+
+    @app.errorhandler(PeerFault)
+    async def refused(error: PeerFault) -> Response:
+        return problem(str(error), 409, "refused")
+
+    @app.errorhandler(IdentityUnusable)
+    async def unusable(error: IdentityUnusable) -> Response:
+        return problem(str(error), 500, "identity-unusable")
+
+    @app.errorhandler(HTTPException)
+    async def other(error: HTTPException) -> Response:
+        return problem(error.name.lower(), error.code or 500)
+
+
+def _joined(peering: Peering, keys: NodeKeys, *, is_admitted: bool) -> Document:
+    identity = keys.identity
+    host = peering.host
+    if is_admitted:
+        detail = f"node {identity.name} is a member"
+    elif peering.trouble:
+        detail = peering.trouble
+    elif host is not None and host.last_failure is not None:
+        detail = f"no member has let it in yet: {host.last_failure}; the agent goes on trying"
+    else:
+        detail = "no member has let it in yet; the agent goes on trying"
+    return {
+        "schema": "esnode.cluster_join/1",
+        "cluster": {"id": identity.cluster_id.hex(), "name": keys.authority.name},
+        "node": {"id": identity.node_id.hex(), "name": identity.name, "rack": identity.rack},
+        "admitted": is_admitted,
+        "detail": detail,
+    }
+
+
+async def _order() -> dict[str, object]:
+    try:
+        document = json.loads(await request.get_data())
+    except (ValueError, RecursionError):
+        raise BadOrder("the body is not JSON") from None
+    if not isinstance(document, dict):
+        raise BadOrder("the body is not a JSON object")
+    return document
+
+
+def _text(order: dict[str, object], name: str) -> str:
+    value = order.get(name)
+    if not isinstance(value, str) or not value:
+        raise BadOrder(f"{name}: a text is needed")
+    return value
+
+
+def _optional(order: dict[str, object], name: str) -> str | None:
+    return None if order.get(name) is None else _text(order, name)
+
+
+def _bytes(order: dict[str, object], name: str) -> bytes:
+    try:
+        return base64.b64decode(_text(order, name), validate=True)
+    except (binascii.Error, ValueError):
+        raise BadOrder(f"{name}: is not base64") from None
