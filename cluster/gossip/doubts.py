@@ -114,7 +114,10 @@ class Doubts:
 
     def next_end(self) -> float | None:
         """When the next suspicion ends."""
-        ends = [self._ends(member) for member in self.members.suspects]
+        suspects = self.members.suspects
+        if not suspects:
+            return None
+        ends = [self._ends(member) for member in suspects]
         return min((one for one in ends if one is not None), default=None)
 
     def begin_anew(self, now: float) -> None:

@@ -62,6 +62,8 @@ class News:
     def fill(self, free_bytes: int) -> list[bytes]:
         """What to put into one datagram with so much room; counts as one copy of each."""
         chosen: list[bytes] = []
+        if not self:
+            return chosen
         taken: dict[Urgency, int] = dict.fromkeys(Urgency, 0)
         left = free_bytes
         for urgency in Urgency:

@@ -142,9 +142,12 @@ class Swim:
         return self._finish(now)
 
     def deadline(self) -> float | None:
-        """When `advance` is wanted; None once this node has left."""
+        """When `advance` is wanted; None before the start, and once this node has left."""
+        return None if self._due_seconds == math.inf else self._due_seconds
+
+    def _next_due(self) -> float:
         if self._farewell.is_over:
-            return None
+            return math.inf
         due = min(self._detector.deadline(), self._contacts.due_seconds, self._states.due_seconds)
         due = min(due, self._heads.due_seconds, self._farewell.due_seconds)
         due = min(due, self._defence.due_seconds)
@@ -357,9 +360,8 @@ class Swim:
             soon = now + self._settings.eager_seconds
             self._gossip_seconds = min(self._gossip_seconds, soon)
         effects = self._outbox.drain()
-        due = self.deadline()
         # What has just become due was not asked for before: to be late for it is no pause.
-        self._due_seconds = math.inf if due is None else max(due, now)
+        self._due_seconds = max(self._next_due(), now)
         return effects
 
     def _gossip(self, now: float) -> None:

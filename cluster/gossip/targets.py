@@ -17,7 +17,7 @@ _PROBERS = 4
 shares a rack with suspects."""
 _WITNESSED_COUNT = 4
 """A suspect with so many accusers needs no more of them."""
-_SUSPECTS_RATIO_MAX = 0.5
+_SUSPECTS_RATIO_MAX = 0.34
 _NEIGHBOURS_RATIO_MAX = 0.25
 """The round must go on: there may be others."""
 

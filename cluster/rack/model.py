@@ -41,8 +41,11 @@ class NodeState:
     power_draw_age_seconds: float | None = None
     """At the moment of sending."""
     power_cap_watts: float | None = None
+    """What holds for the whole node; None where nothing does."""
+    gpu_draw_watts: float | None = None
+    gpu_cap_watts: float | None = None
     """What the GPUs' enforced limits come to; None where one is not known."""
-    power_limit_watts: float | None = None
+    gpu_limit_watts: float | None = None
     """What their limits could be raised to by the hardware."""
     gpu_count: int | None = None
     """None where no driver answers; 0 where there are none."""

@@ -11,11 +11,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import click
 
 from esnode.cli.context import EXIT_DEGRADED, EXIT_USAGE, fail, wants_color
+from esnode.cli.demo_load import SCENES, play
 from esnode.cli.live import Screen
 from esnode.cli.status import render
 from esnode.clock import monotonic_seconds
@@ -23,14 +24,6 @@ from esnode.clock import monotonic_seconds
 START_SECONDS = 20.0
 SETTLE_SECONDS = 4.0
 """Until the simulated GPUs' draw has followed the load, and two rounds have been read."""
-
-SCENES: tuple[tuple[str, dict[str, tuple[str, float]]], ...] = (
-    ("all GPUs idle", {}),
-    ("training on half of them", {"half": ("compute", 1.0)}),
-    ("decoding on the other half", {"half": ("compute", 1.0), "rest": ("decode", 0.8)}),
-    ("full load on all", {"half": ("compute", 1.0), "rest": ("compute", 1.0)}),
-)
-"""What the demo lets the GPUs do, one after the other."""
 
 SCENE_SECONDS = 8
 
@@ -40,19 +33,35 @@ SCENE_SECONDS = 8
 @click.option("--once", is_flag=True, help="Print the settled state once and exit.")
 @click.option("--json", "as_json", is_flag=True, help="With --once: the status document.")
 @click.option("--seconds", type=float, default=None, help="End after this long.")
+@click.option(
+    "--nodes", type=click.IntRange(1, 32), default=1, help="How many agents; they form a cluster."
+)
+@click.option("--racks", type=click.IntRange(1, 32), default=1, help="In how many racks.")
+@click.option("--chaos", is_flag=True, help="Kill an agent with -9 now and then; it comes back.")
 @click.pass_context
 def demo(
-    ctx: click.Context, hardware: str, once: bool, as_json: bool, seconds: float | None
+    ctx: click.Context,
+    hardware: str,
+    once: bool,
+    as_json: bool,
+    seconds: float | None,
+    nodes: int,
+    racks: int,
+    chaos: bool,
 ) -> None:
-    """See it work: an agent with simulated GPUs, and a live table.
+    """See it work: an agent with simulated GPUs, and a live table; or a whole cluster of them.
 
     Starts a real agent on a free port of 127.0.0.1, with simulated GPUs and this machine's real
     processors, memory, disks and network. Nothing is installed and nothing remains. Ctrl-C ends it.
+
+    With --nodes, so many agents form a cluster by real invites, over real UDP and TLS, and the
+    table is that of `esnode cluster status`.
 
     \b
     esnode demo
     esnode demo --hardware h100x4+l40sx2
     esnode demo --once
+    esnode demo --nodes 6 --racks 2 --chaos
     """
     from esnode.drivers.simulated.parts import parse_spec
 
@@ -63,6 +72,12 @@ def demo(
     for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal must not leave the agent
         signal.signal(number, _end)
     folder = Path(tempfile.mkdtemp(prefix="esnode-demo-"))
+    if nodes > 1 or chaos or racks > 1:
+        from esnode.cli.demo_screen import show_cluster
+
+        wish = (max(nodes, racks, 2), racks, hardware.removeprefix("simulated:"))
+        show_cluster(ctx, folder, wish, once=once, as_json=as_json, seconds=seconds, chaos=chaos)
+        return
     try:
         with running_agent(folder, hardware.removeprefix("simulated:")) as url, told_in_one_line():
             if once:
@@ -120,23 +135,6 @@ def told_in_one_line() -> Iterator[None]:
         yield
     except (AgentUnreachable, AgentRefused, StoreFailed) as error:
         fail(f"the demo ends early: {error}", code=EXIT_DEGRADED)
-
-
-def play(folder: Path, scene: dict[str, tuple[str, float]]) -> None:
-    """Put the simulated GPUs under the load of one scene."""
-    from esnode.drivers.simulated.machine import Load, LoadSet
-    from esnode.drivers.simulated.store import Store
-
-    store = Store(folder / "simulated-hardware.json")
-
-    def plan(machine: Any) -> list[LoadSet]:
-        events = []
-        for gpu in machine.gpus:
-            kind, ratio = scene.get("half" if gpu.index % 2 == 0 else "rest", ("compute", 0.0))
-            events.append(LoadSet(gpu=gpu.uuid, load=Load(kind=kind, ratio=ratio)))
-        return events
-
-    store.change(plan, cause="demo")
 
 
 def _show_once(ctx: click.Context, folder: Path, url: str, *, as_json: bool) -> None:

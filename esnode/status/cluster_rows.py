@@ -133,11 +133,9 @@ def describe_node(row: NodeRow, *, now_unix_seconds: float) -> Document:
                 is_estimated=state is not None and state.is_power_draw_estimated,
             ),
             "cap_watts": quantity(
-                None if state is None else state.power_cap_watts, age_seconds=age, source="gpus"
+                None if state is None else state.power_cap_watts, age_seconds=age, source="agent"
             ),
-            "limit_watts": quantity(
-                None if state is None else state.power_limit_watts, age_seconds=age, source="gpus"
-            ),
+            "limit_watts": quantity(None),
         },
         "gpus": _node_gpus(state, age),
         "cpu_utilization_ratio": quantity(
@@ -291,6 +289,9 @@ def _node_gpus(state: NodeState | None, age: float | None) -> Document:
         return {
             "total": None,
             "healthy": None,
+            "draw_watts": quantity(None),
+            "cap_watts": quantity(None),
+            "limit_watts": quantity(None),
             "utilization_ratio": quantity(None),
             "memory_used_ratio": quantity(None),
             "temperature_max_celsius": quantity(None),
@@ -298,6 +299,9 @@ def _node_gpus(state: NodeState | None, age: float | None) -> Document:
     return {
         "total": state.gpu_count,
         "healthy": state.gpu_healthy_count,
+        "draw_watts": quantity(state.gpu_draw_watts, age_seconds=age, source="gpus"),
+        "cap_watts": quantity(state.gpu_cap_watts, age_seconds=age, source="gpus"),
+        "limit_watts": quantity(state.gpu_limit_watts, age_seconds=age, source="gpus"),
         "utilization_ratio": quantity(state.gpu_utilization_ratio, age_seconds=age, source="gpus"),
         "memory_used_ratio": quantity(state.gpu_memory_used_ratio, age_seconds=age, source="gpus"),
         "temperature_max_celsius": quantity(
