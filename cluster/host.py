@@ -36,6 +36,7 @@ from cluster.gossip.settings import GossipSettings
 from cluster.identity.chains import NodeIdentity
 from cluster.identity.files import node_folder
 from cluster.identity.operator_records import SignedRecord
+from cluster.identity.refusals import Rule
 from cluster.keeping import Keeping
 from cluster.papers import Chain, Paper, decode_request, encode_paper, encode_request
 from cluster.peer import (
@@ -58,6 +59,8 @@ LOOK_SECONDS = 30.0
 LOOK_ALONE_SECONDS = 3.0
 """While nobody is known."""
 REMEMBERED_SEEDS_MAX = 16
+WITHDRAWN = (Rule.REVOKED, Rule.REMOVED)
+"""Whoever is refused by these is told what operators have said, and nothing else."""
 
 Answer = Callable[[NodeIdentity, bytes], Awaitable[Iterable[bytes]]]
 """What a member who asks is answered; raises `PeerFault` to refuse."""
@@ -296,6 +299,8 @@ class Host:
         )
         try:
             if meeting.refused is not None:
+                if request is not None and meeting.refused.rule in WITHDRAWN:
+                    return self.peer.give_records(request)
                 raise PeerFault(meeting.refused.line)
             if request is not None:
                 return self.peer.give(request)

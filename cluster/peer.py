@@ -99,6 +99,8 @@ class PeerView:
     """Everybody who is in, by certificate; also those that gossip has not met."""
     withdrawn: Mapping[NodeId, str]
     shared_names: Mapping[NodeName, tuple[NodeId, ...]]
+    forgotten: frozenset[tuple[NodeName, NodeId]]
+    """Names that operators have taken from a key."""
     alarms: tuple[str, ...]
     """Forks of the operators' log, admissions that do not stand: what holds until mended."""
     operator_records_count: int
@@ -167,6 +169,7 @@ class Peer:
             identities=roster.identities(),
             withdrawn=roster.withdrawals(),
             shared_names=roster.settlement.shared_names(roster.log.forgotten),
+            forgotten=roster.log.forgotten,
             alarms=roster.standing_alarms(),
             operator_records_count=len(roster.log.records),
             operator_records_waiting_count=len(roster.log.waiting),
@@ -213,6 +216,10 @@ class Peer:
         asked = (*request.node_ids, self._own.node_id) if request.node_ids else ()
         return self._roster.give(asked, request.marks)
 
+    def give_records(self, request: PapersRequest) -> tuple[bytes, ...]:
+        """The answer to somebody whom an operator has withdrawn: why."""
+        return self._roster.give_records(request.marks)
+
     def request_for(self, exchange: Exchange) -> PapersRequest:
         """What to ask in an exchange."""
         offered: list[bytes] = []
@@ -245,7 +252,16 @@ class Peer:
         refused = self._roster.judge_record(record)
         if refused is not None:
             return [], refused
-        return self._obey(self._roster.learn([record]), None, now), None
+        addresses = {one.node_id: one.address for one in self._swim.view(now).members}
+        learned = self._roster.learn([record])
+        effects = self._obey(learned, None, now)
+        records = tuple(reversed(self._roster.give_records()))
+        for node_id, _ in learned.excluded:
+            # The others ignore it from now on, so nobody else will tell it.
+            if (address := addresses.get(node_id)) is not None:
+                own = (self._own.node_id,)
+                effects.append(Exchange(ask=address, node_ids=own, offered=records))
+        return effects, None
 
     def show(self, papers: Iterable[Paper], now: float) -> list[Effect]:
         """Show papers of our own to some members, who pass them on: a renewed certificate."""

@@ -11,9 +11,7 @@ agree. The rules:
    travel with those of whoever admitted it, up to a founder (`give`).
 3. Nothing is forgotten: a chain that is out keeps its node from being admitted as a stranger.
 
-Whatever changes is told as `Learned`: values for gossip (introductions, exclusions), for the disk
-(papers) and for people (alarms). Time is wall time, handed in, since that is what invites are
-judged by.
+Whatever changes is told as `Learned`. Invites are judged by wall time, which is handed in.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -52,7 +50,6 @@ JudgeChain = Callable[[Chain], NodeIdentity | Refused]
 class _Change:
     papers: list[Paper] = field(default_factory=list)
     is_log_new: bool = False
-    is_membership_new: bool = False
 
 
 class Roster:
@@ -136,9 +133,15 @@ class Roster:
         Operators' records are always among them, first, since they may say whom not to believe.
         """
         wanted = self._with_admitters(node_ids)
-        papers = [*self._records, *self._papers_of(wanted or dict.fromkeys(self._chains))]
+        papers = self._papers_of(wanted or dict.fromkeys(self._chains))
         has = dict.fromkeys(marks)
         encoded = (encode_paper(paper) for paper in papers)
+        return (*self.give_records(has), *(one for one in encoded if mark_of(one) not in has))
+
+    def give_records(self, marks: Iterable[bytes] = ()) -> tuple[bytes, ...]:
+        """Operators' records alone: also for a node that they have withdrawn, so that it knows."""
+        has = dict.fromkeys(marks)
+        encoded = (encode_paper(record) for record in self._records)
         return tuple(one for one in encoded if mark_of(one) not in has)
 
     def own_papers(self) -> tuple[bytes, ...]:
@@ -257,7 +260,6 @@ class Roster:
         if is_stranger and len(self._chains) - len(self._standing) >= _STRANGERS_MAX:
             return False  # whoever holds an invite that has ended can make as many as they like
         self._chains.setdefault(identity.node_id, {})[identity.serial] = (chain, identity)
-        change.is_membership_new = True
         return True
 
     def _take_admission(self, admission: SignedAdmission, change: _Change) -> bool:
@@ -276,7 +278,6 @@ class Roster:
         if refused is not None:
             return False
         self._admissions = self._admissions.merge([admission])
-        change.is_membership_new = True
         return True
 
     def _take_pending(self, change: _Change) -> None:

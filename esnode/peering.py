@@ -81,6 +81,8 @@ class Peering:
         self.trouble_code = "no-cluster"
         self.own_state: NodeState | None = None
         """What this node told last."""
+        self._names: dict[NodeId, str] = {}
+        """Also of those that are out by now."""
         self.rejected_total: dict[str, int] = {}
         self.counts: dict[str, int] = {}
         """Of events, by kind of change: `suspect`, `failed`, `refuted` ..."""
@@ -192,11 +194,10 @@ class Peering:
 
     def name_of(self, node_id: NodeId) -> str:
         """What a node is called; its short id while no certificate is known."""
-        if self.host is not None:
-            identity = self.host.peer.roster.identity_of(node_id)
-            if identity is not None:
-                return identity.name
-        return node_id.short
+        identity = None if self.host is None else self.host.peer.roster.identity_of(node_id)
+        if identity is not None:
+            self._names[node_id] = identity.name
+        return self._names.get(node_id, node_id.short)
 
     # -- each tick --------------------------------------------------------------------------------
 

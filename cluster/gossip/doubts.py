@@ -204,7 +204,8 @@ class Doubts:
         suspicion = member.suspicion
         if suspicion is None:
             return
-        evidence = Evidence.REFUSED if suspicion.refusals_count >= 2 else Evidence.SILENCE
+        is_refused = suspicion.is_refused(others_count=self.members.here_count)
+        evidence = Evidence.REFUSED if is_refused else Evidence.SILENCE
         words = "refused" if evidence is Evidence.REFUSED else "silent"
         reason = f"{words}; accused by {len(suspicion.accusers)}"
         if len(suspicion.gave_up) < self._settings.quorum_count:

@@ -50,6 +50,10 @@ class Suspicion:
         """How many observers saw a refused port."""
         return sum(evidence is Evidence.REFUSED for evidence in self.accusers.values())
 
+    def is_refused(self, *, others_count: int) -> bool:
+        """Whether enough observers saw it, of those that there are beside the subject."""
+        return self.refusals_count >= min(_REFUSALS, others_count)
+
 
 def suspicion_seconds(confirmations: int, settings: GossipSettings, *, possible: int) -> float:
     """How long suspicion lasts with so many confirmations, of those that are possible at all."""
@@ -74,7 +78,7 @@ def ends_seconds(
 
     `others_count` is how many members there are beside the subject, us included.
     """
-    if suspicion.refusals_count >= min(_REFUSALS, others_count):
+    if suspicion.is_refused(others_count=others_count):
         began = suspicion.refused_seconds
         return (suspicion.began_seconds if began is None else began) + settings.refused_seconds
     quorum = min(settings.quorum_count, others_count)

@@ -30,6 +30,7 @@ from esnode.cli.cluster_places import (
     now_unix_seconds,
     random_bytes,
     reading_door,
+    reading_what,
     tells_errors_in_one_line,
     with_operator_folder,
 )
@@ -304,23 +305,25 @@ def _known_seeds(ctx: click.Context, folder: "OperatorFolder") -> tuple[str, ...
     from esnode.client import AgentRefused, AgentUnreachable, ask
 
     hint = "name a member's address with --seed HOST:PORT"
+    door = reading_door(ctx)
     try:
-        document = ask(reading_door(ctx), "/v1/cluster", schema="esnode.cluster_status/")
+        document = ask(door, "/v1/cluster", schema="esnode.cluster_status/")
     except (AgentRefused, AgentUnreachable) as error:
         fail(f"no members are known: {error}; {hint}", code=EXIT_USAGE)
-    cluster = document["cluster"]
-    if cluster["id"] != str(folder.authority.cluster_id):
-        fail(
-            f"the agent is in cluster {cluster['name']} ({cluster['id'][:8]}), the keys are those "
-            f"of {folder.authority.name} ({folder.authority.cluster_id.short}); {hint}",
-            code=EXIT_USAGE,
-        )
-    nodes = sorted(document["nodes"], key=lambda node: (not node["is_asked"], node["name"]))
+    with reading_what(door.shown):
+        cluster = document["cluster"]
+        if cluster["id"] != str(folder.authority.cluster_id):
+            fail(
+                f"the agent is in cluster {cluster['name']} ({cluster['id'][:8]}), the keys are "
+                f"those of {folder.authority.name} ({folder.authority.cluster_id.short}); {hint}",
+                code=EXIT_USAGE,
+            )
+        nodes = sorted(document["nodes"], key=lambda node: (not node["is_asked"], node["name"]))
+        here = [node for node in nodes if node["state"] in ("alive", "degraded")]
     addresses: list[str] = []
-    for node in nodes:
-        if node["state"] in ("alive", "degraded") and node.get("address"):
-            with contextlib.suppress(Malformed):
-                addresses.append(parse_seed(node["address"]))
+    for node in here:
+        with contextlib.suppress(Malformed):
+            addresses.append(parse_seed(str(node.get("address"))))
     if not addresses:
         fail(f"the agent knows no member's address; {hint}", code=EXIT_USAGE)
     return tuple(addresses[:SEEDS_OF_A_TOKEN])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from esnode.cli.cluster_places import note, reading_door, tells_errors_in_one_line
+from esnode.cli.cluster_places import note, reading_door, reading_what, tells_errors_in_one_line
 from esnode.cli.cluster_text import Painter, colored, figure, plain, printable
 from esnode.cli.context import wants_color
 
@@ -71,11 +71,13 @@ def _list(door: "Door", since: int | None, paint: Painter, *, as_json: bool) -> 
     from esnode.client import ask
 
     document = ask(door, PATH, schema=SCHEMA)
-    shown = [one for one in document["events"] if since is None or one["id"] > since]
+    with reading_what(door.shown):
+        shown = [one for one in document["events"] if since is None or one["id"] > since]
+        lines = [event_line(one, paint) for one in shown]
     if as_json:
         click.echo(json.dumps(document | {"events": shown}, indent=2))
     elif shown:
-        click.echo("\n".join(event_line(one, paint) for one in shown))
+        click.echo("\n".join(lines))
     else:
         note("no events yet" if since is None else f"no events after {since}")
 

@@ -13,7 +13,7 @@ import click
 
 from esnode.cli.cluster_columns import MEMBER_COLUMNS, NODE_COLUMNS, RACK_COLUMNS
 from esnode.cli.cluster_health import exit_code
-from esnode.cli.cluster_places import reading_door, tells_errors_in_one_line
+from esnode.cli.cluster_places import reading_door, reading_what, tells_errors_in_one_line
 from esnode.cli.cluster_screen import Wish, selected_rows, table_of, warnings
 from esnode.cli.cluster_status import (
     SCHEMA,
@@ -46,8 +46,11 @@ def members(ctx: click.Context, as_json: bool) -> None:
     """
     from esnode.client import ask
 
-    document = ask(reading_door(ctx), "/v1/cluster", schema=SCHEMA)
-    rows = sorted(document["nodes"], key=lambda node: (str(node["rack"]), str(node["name"])))
+    door = reading_door(ctx)
+    document = ask(door, "/v1/cluster", schema=SCHEMA)
+    with reading_what(door.shown):
+        rows = sorted(document["nodes"], key=lambda node: (str(node["rack"]), str(node["name"])))
+        code = exit_code(document, None)
     if as_json:
         shown = {
             "schema": "esnode.cluster_members/1",
@@ -58,7 +61,7 @@ def members(ctx: click.Context, as_json: bool) -> None:
         paint = colored if wants_color(ctx) else plain
         look = Look(width=terminal_width(), paint=paint)
         click.echo(lay_out(rows, MEMBER_COLUMNS, look).text)
-    sys.exit(exit_code(document, None))
+    sys.exit(code)
 
 
 @click.command()
@@ -82,13 +85,13 @@ def rack(ctx: click.Context, /, rack_id: str, as_json: bool, **looks: Any) -> No
     with usage_errors():
         wish = wish_of(ctx, "nodes", **looks)
     path = f"/v1/racks/{quote(parse_rack(rack_id))}"
-    document = ask(reading_door(ctx), path, schema="esnode.rack_status/")
-    document = document | {"nodes": selected_rows(document["nodes"], wish)}
-    if as_json:
-        click.echo(json.dumps(document, indent=2))
-    else:
-        click.echo(_render(document, wish))
-    if document["rack"]["state"] != "ok":
+    door = reading_door(ctx)
+    document = ask(door, path, schema="esnode.rack_status/")
+    with reading_what(door.shown):
+        document = document | {"nodes": selected_rows(document["nodes"], wish)}
+        screen, state = _render(document, wish), document["rack"]["state"]
+    click.echo(json.dumps(document, indent=2) if as_json else screen)
+    if state != "ok":
         sys.exit(EXIT_DEGRADED)
 
 

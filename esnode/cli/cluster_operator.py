@@ -27,6 +27,7 @@ from esnode.cli.cluster_places import (
     load_operator_folder,
     note,
     now_unix_seconds,
+    reading_what,
     tells_errors_in_one_line,
     with_operator_folder,
     with_socket,
@@ -47,7 +48,7 @@ def with_orders(command: Command) -> Command:
     json_option = click.option(
         "--json", "as_json", is_flag=True, help="As JSON (esnode.operator_record/1)."
     )
-    return json_option(with_yes(with_socket(with_operator_folder(command))))
+    return json_option(with_socket(with_operator_folder(command)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,10 @@ class Speaker:
         from esnode.client import ask
 
         document = ask(self.door, "/v1/cluster", schema="esnode.cluster_status/")
-        check_cluster(document, self.folder.authority, self.path)
+        with reading_what(self.door.shown):
+            check_cluster(document, self.folder.authority, self.path)
+            # What a node is found by and told as.
+            _ = [(one["id"], one["name"], one["rack"], one["state"]) for one in document["nodes"]]
         return document
 
     def is_operator_serial(self, serial: int) -> bool:
@@ -125,7 +129,6 @@ def approve(
     ctx: click.Context,
     node: str,
     invite: str | None,
-    is_sure: bool,
     as_json: bool,
     operator_dir: str | None,
     cluster_name: str | None,
@@ -152,6 +155,7 @@ def approve(
 @click.command()
 @click.argument("node")
 @with_orders
+@with_yes
 @click.pass_context
 @tells_errors_in_one_line
 def remove(
@@ -187,6 +191,7 @@ def remove(
 @click.argument("name")
 @click.option("--id", "old_id", metavar="ID", help="Whose name it was, when several keys have it.")
 @with_orders
+@with_yes
 @click.pass_context
 @tells_errors_in_one_line
 def forget(
@@ -239,6 +244,7 @@ def _old_one(status: dict[str, Any], name: str, old_id: str | None) -> dict[str,
 @click.option("--certificate", metavar="SERIAL", help="One certificate: node, invite, operator.")
 @click.option("--note", "reason", default="", metavar="TEXT", help="Why; kept in the log.")
 @with_orders
+@with_yes
 @click.pass_context
 @tells_errors_in_one_line
 def revoke(

@@ -17,9 +17,11 @@ from esnode.cli.cluster_places import (
     now_unix_seconds,
     random_bytes,
     reading_door,
+    reading_what,
     tells_errors_in_one_line,
     with_operator_folder,
     with_socket,
+    with_yes,
 )
 from esnode.cli.cluster_text import printable, utc_time
 from esnode.cli.context import EXIT_DEGRADED, EXIT_USAGE, fail
@@ -53,7 +55,6 @@ def add(
     ctx: click.Context,
     name: str,
     folder: str | None,
-    is_sure: bool,
     as_json: bool,
     operator_dir: str | None,
     cluster_name: str | None,
@@ -116,6 +117,7 @@ def _save(path: Path, authority: "TrustedAuthority", keys: "OperatorKeys") -> No
 @click.argument("name")
 @click.option("--note", "reason", default="", metavar="TEXT", help="Why; kept in the log.")
 @with_orders
+@with_yes
 @click.pass_context
 @tells_errors_in_one_line
 def remove_operator(
@@ -222,15 +224,17 @@ def log(ctx: click.Context, as_json: bool) -> None:
     """
     from esnode.cli.cluster_records import fetch_log
 
-    document = fetch_log(reading_door(ctx))
-    forks = document.get("forks") or []
+    door = reading_door(ctx)
+    document = fetch_log(door)
+    with reading_what(door.shown):
+        lines = [printable(record["line"]) for record in document["records"]]
+        forks = [printable(fork) for fork in document.get("forks") or ()]
     if as_json:
         click.echo(json.dumps(document, indent=2))
     else:
-        lines = [printable(record["line"]) for record in document["records"]]
         click.echo("\n".join(lines) if lines else "no operator has said anything yet")
         for fork in forks:
-            note(f"! {printable(fork)}")
+            note(f"! {fork}")
         if waiting := document.get("waiting"):
             note(f"! {waiting} records wait for one before them, which has not arrived here")
     if forks:

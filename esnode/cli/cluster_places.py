@@ -110,6 +110,23 @@ def _exit_code(error: "AgentRefused") -> int:
     return EXIT_USAGE if error.status == 404 else EXIT_DEGRADED
 
 
+@contextlib.contextmanager
+def reading_what(shown: str) -> Iterator[None]:
+    """What an agent says may lack what this version looks for: that is one line, too.
+
+    Raises:
+        AgentRefused: it does.
+    """
+    from esnode.client import AgentRefused
+
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, AttributeError):
+        raise AgentRefused(
+            f"what the agent at {shown} says cannot be read; is it of another version?"
+        ) from None
+
+
 def now_unix_seconds() -> int:
     """The time that is written into certificates and records."""
     return int(unix_seconds())

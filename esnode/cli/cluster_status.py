@@ -19,7 +19,7 @@ from esnode.cli.cluster_filter import BadExpression, find_column, parse_filter, 
 from esnode.cli.cluster_health import exit_code, parse_conditions
 from esnode.cli.cluster_node import render_node
 from esnode.cli.cluster_nodes import find_node
-from esnode.cli.cluster_places import note, reading_door, tells_errors_in_one_line
+from esnode.cli.cluster_places import note, reading_door, reading_what, tells_errors_in_one_line
 from esnode.cli.cluster_screen import Wish, render, selected_rows
 from esnode.cli.cluster_table import Look
 from esnode.cli.cluster_text import Units, colored, plain
@@ -194,21 +194,16 @@ def _at_width(wish: Wish, width: int | None) -> Wish:
 
 def _read(door: "Door", path: str, seconds: float, wish: Wish) -> dict[str, Any]:
     """The document, with its rows filtered and sorted as they will be shown."""
-    from esnode.client import AgentRefused, ask
+    from esnode.client import ask
 
     document = ask(door, path, schema=SCHEMA, timeout_seconds=seconds)
-    try:
+    with reading_what(door.shown):
         # What every part of the screen rests on, looked at once.
         _ = document["cluster"]["state"], document["cluster"]["nodes"], document["warnings"]
         name = "racks" if wish.parts == ("racks",) else "nodes"
         rows = selected_rows(document[name], wish)
         _ = document["racks"], [row["state"] for row in (*rows, *document["nodes"])]
-    except (KeyError, TypeError, AttributeError):
-        raise AgentRefused(
-            f"what the agent at {door.shown} says of the cluster cannot be read; is it of another "
-            "version?"
-        ) from None
-    return document | {name: rows}
+        return document | {name: rows}
 
 
 def _watch(

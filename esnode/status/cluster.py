@@ -172,6 +172,8 @@ def node_rows(known: ClusterKnown) -> list[NodeRow]:
         )
     ]
     for member in gossip.members:
+        if not member.is_here and (member.name, member.node_id) in known.view.forgotten:
+            continue
         told = known.told.get(member.node_id)
         rows.append(
             of_member(
