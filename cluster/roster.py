@@ -92,8 +92,7 @@ class Roster:
 
     def identity_by(self, chain: Chain) -> NodeIdentity | None:
         """Whose chain this is, if that node is in by this very chain."""
-        held = (identity for kept, identity in self._standing.values() if kept == chain)
-        return next(held, None)
+        return next((who for kept, who in self._standing.values() if kept == chain), None)
 
     def identities(self) -> Mapping[NodeId, NodeIdentity]:
         """Everybody who is in, by id."""

@@ -9,7 +9,8 @@ from cluster.errors import Misuse
 from cluster.gossip.effects import Head, Status
 from cluster.gossip.envelope import PAYLOAD_BYTES_MAX, Door, Envelope, Reason, seal
 from cluster.gossip.health import LocalHealth
-from cluster.gossip.members import Flaps, Introduction, Member, Members, RoundTrips
+from cluster.gossip.introduction import Introduction
+from cluster.gossip.members import Flaps, Member, Members, RoundTrips
 from cluster.gossip.messages import (
     Ack,
     Address,
@@ -231,7 +232,7 @@ def test_the_time_to_wait_for_a_peer_follows_its_answers_between_bounds() -> Non
 
 
 def test_heads_are_of_the_newest_and_keep_those_of_whoever_was_not_heard_again() -> None:
-    members = Members(RackId("r01"))
+    members = Members(OWN, RackId("r01"))
     members.add(member(number=1))
     high, low = Version(epoch=7, sequence=1), Version(epoch=1, sequence=0)
     floors = {

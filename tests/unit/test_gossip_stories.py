@@ -7,9 +7,11 @@ import sys
 import pytest
 
 from cluster.gossip.effects import Status
+from simulations import faults
+from simulations.fleet import Fleet
+from simulations.sightings import AllSee, changes_to, sees_all, status_of, view_of
 from tests.architecture.source_files import ROOT
 from tests.gossip_stories import joined, run_eventful
-from tests.gossip_world import World
 
 SOON = range(1, 3)
 LATER = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 21)]
@@ -17,39 +19,39 @@ LATER = [pytest.param(seed, marks=pytest.mark.slow) for seed in range(3, 21)]
 
 @pytest.mark.parametrize("seed", [*SOON, *LATER])
 def test_fifty_that_start_at_once_all_see_all_within_three_seconds(seed: int) -> None:
-    world = World(50, seed=seed)
+    fleet = Fleet(50, seed=seed)
 
-    world.start_all()
-    world.run_for(3.0)
+    fleet.start_all()
+    fleet.run_for(3.0)
 
-    assert len(world.running) == 50
-    assert world.all_see(world.nodes)
-    assert world.changes_to(Status.FAILED) == []
+    assert len(fleet.running) == 50
+    assert AllSee(fleet, fleet.nodes)()
+    assert changes_to(fleet, Status.FAILED) == []
 
 
 def test_nodes_with_real_keys_find_together_and_notice_a_crash() -> None:
-    world = World(8, has_real_keys=True)
-    world.start_all()
-    world.run_for(2.0)
-    together = world.all_see(world.nodes)
+    fleet = Fleet(8, has_real_keys=True)
+    fleet.start_all()
+    fleet.run_for(2.0)
+    together = AllSee(fleet, fleet.nodes)()
 
-    world.crash(world.nodes[3], is_host_up=True)
-    world.run_for(3.0)
+    faults.crash(fleet.nodes[3], is_host_up=True)
+    fleet.run_for(3.0)
 
     assert together
-    assert len(world.changes_to(Status.FAILED)) == 7
+    assert len(changes_to(fleet, Status.FAILED)) == 7
 
 
 @pytest.mark.parametrize("seed", [*SOON, *LATER])
 def test_a_crash_whose_host_refuses_is_known_within_three_seconds(seed: int) -> None:
-    world = joined(50, seed=seed)
-    victim = world.nodes[7]
+    fleet = joined(50, seed=seed)
+    victim = fleet.nodes[7]
 
-    crashed = world.now
-    world.crash(victim, is_host_up=True)
-    world.run_for(6.0)
+    crashed = fleet.now
+    faults.crash(victim, is_host_up=True)
+    fleet.run_for(6.0)
 
-    failed = world.changes_to(Status.FAILED)
+    failed = changes_to(fleet, Status.FAILED)
     assert failed[0][0] - crashed <= 3.0
     assert len(failed) == 49
     assert {node_id for _, _, node_id in failed} == {victim.node_id}
@@ -59,15 +61,15 @@ def test_a_crash_whose_host_refuses_is_known_within_three_seconds(seed: int) -> 
 def test_a_silent_host_is_doubted_soon_and_given_up_after_five_and_a_half_seconds(
     seed: int,
 ) -> None:
-    world = joined(50, seed=seed)
-    victim = world.nodes[7]
+    fleet = joined(50, seed=seed)
+    victim = fleet.nodes[7]
 
-    crashed = world.now
-    world.crash(victim, is_host_up=False)
-    world.run_for(11.0)
+    crashed = fleet.now
+    faults.crash(victim, is_host_up=False)
+    fleet.run_for(11.0)
 
-    failed = world.changes_to(Status.FAILED)
-    assert world.changes_to(Status.SUSPECT)[0][0] - crashed <= 2.0
+    failed = changes_to(fleet, Status.FAILED)
+    assert changes_to(fleet, Status.SUSPECT)[0][0] - crashed <= 2.0
     assert 5.5 <= failed[0][0] - crashed <= 7.0
     assert len(failed) == 49
     assert {node_id for _, _, node_id in failed} == {victim.node_id}
@@ -82,255 +84,253 @@ def test_a_silent_host_is_doubted_soon_and_given_up_after_five_and_a_half_second
     ],
 )
 def test_lost_datagrams_make_nobody_fail(loss_ratio: float, seconds: float) -> None:
-    world = joined(50)
+    fleet = joined(50)
 
-    world.loss_ratio = loss_ratio
-    world.run_for(seconds)
+    fleet.network.change(loss_ratio=loss_ratio)
+    fleet.run_for(seconds)
 
-    assert world.changes_to(Status.FAILED) == []
+    assert changes_to(fleet, Status.FAILED) == []
 
 
 @pytest.mark.parametrize("seed", [*SOON, *LATER])
 def test_nodes_paused_for_five_seconds_are_doubted_not_given_up_and_heal_at_once(
     seed: int,
 ) -> None:
-    world = joined(50, seed=seed)
-    paused = world.nodes[5::10]
+    fleet = joined(50, seed=seed)
+    paused = fleet.nodes[5::10]
 
     for node in paused:
-        world.pause(node)
-    world.run_for(5.0)
-    doubted = [world.status(world.nodes[0], node) for node in paused]
+        faults.pause(node)
+    fleet.run_for(5.0)
+    doubted = [status_of(fleet, fleet.nodes[0], node) for node in paused]
     for node in paused:
-        world.resume(node)
-    world.run_for(0.5)
+        faults.resume(fleet, node)
+    fleet.run_for(0.5)
 
     assert doubted == [Status.SUSPECT] * 5
-    assert world.changes_to(Status.FAILED) == []
-    assert world.all_see(world.nodes)
-    healthy = {node.node_id for node in world.nodes} - {node.node_id for node in paused}
-    assert not {node_id for _, _, node_id in world.changes_to(Status.SUSPECT)} & healthy
-    assert all(len(node.pauses) == 1 for node in paused)
+    assert changes_to(fleet, Status.FAILED) == []
+    assert AllSee(fleet, fleet.nodes)()
+    healthy = {node.node_id for node in fleet.nodes} - {node.node_id for node in paused}
+    assert not {node_id for _, _, node_id in changes_to(fleet, Status.SUSPECT)} & healthy
+    assert all(len(node.told.pauses_seconds) == 1 for node in paused)
 
 
 def test_one_that_is_stopped_nine_tenths_of_the_time_never_looks_well() -> None:
-    world = joined(10)
-    node = world.nodes[4]
+    fleet = joined(10)
+    node = fleet.nodes[4]
     shown = []
 
     for _ in range(8):
-        world.pause(node)
-        world.run_for(4.0)
-        world.resume(node)
-        world.run_for(0.5)
-        shown.append(world.status(world.nodes[0], node))
+        faults.pause(node)
+        fleet.run_for(4.0)
+        faults.resume(fleet, node)
+        fleet.run_for(0.5)
+        shown.append(status_of(fleet, fleet.nodes[0], node))
 
     assert shown[3:] == [Status.DEGRADED] * 5
-    assert world.changes_to(Status.FAILED) == []
+    assert changes_to(fleet, Status.FAILED) == []
 
 
 def test_a_rack_that_goes_dark_is_given_up_whole_and_nobody_else() -> None:
-    world = joined(50)
-    dark = world.nodes[10:20]
+    fleet = joined(50)
+    dark = fleet.nodes[10:20]
 
-    began = world.now
+    began = fleet.now
     for node in dark:
-        world.crash(node, is_host_up=False)
-    world.run_for(10.0)
+        faults.crash(node, is_host_up=False)
+    fleet.run_for(10.0)
 
-    failed = world.changes_to(Status.FAILED)
+    failed = changes_to(fleet, Status.FAILED)
     assert failed[0][0] - began >= 5.5
     assert len(failed) == 40 * 10
     assert {node_id for _, _, node_id in failed} == {node.node_id for node in dark}
 
 
 def test_a_whole_cluster_that_restarts_finds_together_with_what_it_kept() -> None:
-    world = joined(12)
-    world.run_for(35.0)
-    for node in world.nodes:
-        world.crash(node, is_host_up=True)
+    fleet = joined(12)
+    fleet.run_for(35.0)
+    for node in fleet.nodes:
+        faults.crash(node, is_host_up=True)
 
-    for node in world.nodes:
-        world.start(node, world.nodes[:2])
-    together = world.run_for(3.0, until=lambda: world.all_see(world.nodes))
+    for node in fleet.nodes:
+        fleet.start(node, fleet.nodes[:2])
+    together = fleet.run_for(3.0, until=AllSee(fleet, fleet.nodes))
 
     assert together
-    assert {len(node.heads) for node in world.nodes} == {11}
+    assert {len(node.heads) for node in fleet.nodes} == {11}
 
 
 def test_both_sides_of_a_cut_give_each_other_up_and_find_together_again() -> None:
-    world = joined(20)
+    fleet = joined(20)
 
-    for node in world.nodes[10:]:
-        world.sides[node.address] = 1
-    world.run_for(15.0)
-    apart = len({(node.number, node_id) for _, node, node_id in world.changes_to(Status.FAILED)})
-    world.sides.clear()
-    healed = world.run_for(10.0, until=lambda: world.all_see(world.nodes))
+    faults.cut_off(fleet, fleet.nodes[10:])
+    fleet.run_for(15.0)
+    apart = len({(node.number, node_id) for _, node, node_id in changes_to(fleet, Status.FAILED)})
+    fleet.network.heal()
+    healed = fleet.run_for(10.0, until=AllSee(fleet, fleet.nodes))
 
     assert apart == 200
     assert healed
 
 
 def test_an_isolated_node_knows_that_it_is_and_persuades_nobody() -> None:
-    world = joined(10)
-    lone = world.nodes[4]
+    fleet = joined(10)
+    lone = fleet.nodes[4]
 
-    world.sides[lone.address] = 1
-    world.run_for(10.0)
+    faults.cut_off(fleet, [lone])
+    fleet.run_for(10.0)
 
-    assert lone.swim is not None
-    assert lone.swim.view(world.now).is_isolated
-    given_up = {node_id for _, node, node_id in world.changes_to(Status.FAILED) if node is not lone}
+    assert lone.core is not None
+    assert view_of(fleet, lone).is_isolated
+    given_up = {
+        node_id for _, node, node_id in changes_to(fleet, Status.FAILED) if node is not lone
+    }
     assert given_up == {lone.node_id}
 
 
 def test_a_quick_restart_is_the_same_member_and_never_failed() -> None:
-    world = joined(10)
-    node = world.nodes[4]
+    fleet = joined(10)
+    node = fleet.nodes[4]
 
-    world.crash(node, is_host_up=True)
-    world.run_for(0.5)
-    world.start(node, [world.nodes[0]])
-    world.run_for(2.0)
+    faults.crash(node, is_host_up=True)
+    fleet.run_for(0.5)
+    fleet.start(node, [fleet.nodes[0]])
+    fleet.run_for(2.0)
 
-    assert world.all_see(world.nodes)
-    assert world.changes_to(Status.FAILED) == []
-    observer = world.nodes[0].swim
-    assert observer is not None
-    member = observer.view(world.now).get(node.node_id)
+    assert AllSee(fleet, fleet.nodes)()
+    assert changes_to(fleet, Status.FAILED) == []
+    observer = fleet.nodes[0]
+    member = view_of(fleet, observer).get(node.node_id)
     assert member is not None
     assert member.version.epoch == 2
 
 
 def test_a_node_whose_disk_was_set_back_outlives_its_forgotten_life() -> None:
-    world = joined(10)
-    node = world.nodes[4]
+    fleet = joined(10)
+    node = fleet.nodes[4]
     for _ in range(3):
-        world.crash(node, is_host_up=True)
-        world.start(node, [world.nodes[0]])
-        world.run_for(2.0)
+        faults.crash(node, is_host_up=True)
+        fleet.start(node, [fleet.nodes[0]])
+        fleet.run_for(2.0)
 
-    world.crash(node, is_host_up=True)
+    faults.crash(node, is_host_up=True)
     node.epoch, node.heads = 0, {}
-    world.start(node, [world.nodes[0]])
-    world.run_for(5.0)
+    fleet.start(node, [fleet.nodes[0]])
+    fleet.run_for(5.0)
 
     assert node.epoch == 5
-    assert world.all_see(world.nodes)
+    assert AllSee(fleet, fleet.nodes)()
 
 
 def test_a_member_that_moves_is_found_at_once() -> None:
-    world = joined(10)
-    node = world.nodes[4]
+    fleet = joined(10)
+    node = fleet.nodes[4]
 
-    world.move(node, type(node.address)("10.9.9.9:7947"))
-    world.run_for(0.5)
+    faults.move(fleet, node, type(node.address)("10.9.9.9:7947"))
+    fleet.run_for(0.5)
 
     assert {
-        world.by_id[node.node_id].address,
+        fleet.by_id[node.node_id].address,
         *(
             member.address
-            for other in world.nodes
-            if other.swim is not None and other is not node
-            for member in other.swim.view(world.now).members
+            for other in fleet.nodes
+            if other.core is not None and other is not node
+            for member in view_of(fleet, other).members
             if member.node_id == node.node_id
         ),
     } == {"10.9.9.9:7947"}
-    assert world.changes_to(Status.FAILED) == []
-    told = [change.reason for _, change in world.nodes[0].changes]
+    assert changes_to(fleet, Status.FAILED) == []
+    told = [change.reason for _, change in fleet.nodes[0].told.changes]
     assert told[-1] == "moved"
 
 
 def test_one_that_leaves_is_seen_to_have_left_and_stops_when_its_peers_know() -> None:
-    world = joined(20)
-    node = world.nodes[4]
-    world.loss_ratio = 0.1
+    fleet = joined(20)
+    node = fleet.nodes[4]
+    fleet.network.change(loss_ratio=0.1)
 
-    world.ask(node, lambda swim, now: swim.leave(now))
-    world.run_for(2.5)
+    fleet.ask(node, lambda core, now: core.leave(now))
+    fleet.run_for(2.5)
 
-    assert [one.informed_count for one in node.goodbyes] == [5]
-    assert node.swim is not None
-    assert node.swim.deadline() is None
-    others = [other for other in world.nodes if other is not node]
-    assert {world.status(other, node) for other in others} == {Status.LEFT}
-    world.run_for(8.0)
-    assert world.changes_to(Status.FAILED) == []
+    assert [one.informed_count for one in node.told.goodbyes] == [5]
+    assert node.core is not None
+    assert node.core.deadline() is None
+    others = [other for other in fleet.nodes if other is not node]
+    assert {status_of(fleet, other, node) for other in others} == {Status.LEFT}
+    fleet.run_for(8.0)
+    assert changes_to(fleet, Status.FAILED) == []
 
 
 def test_one_that_joins_later_agrees_with_the_others_about_who_has_left() -> None:
-    world = World(12)
-    late = world.nodes[11]
-    for node in world.nodes[:11]:
-        world.start(node, [] if node.number == 0 else [world.nodes[0]])
-    world.run_for(3.0)
-    world.ask(world.nodes[4], lambda swim, now: swim.leave(now))
-    world.run_for(3.0)
-    world.crash(world.nodes[4], is_host_up=True)
+    fleet = Fleet(12)
+    late = fleet.nodes[11]
+    for node in fleet.nodes[:11]:
+        fleet.start(node, [] if node.number == 0 else [fleet.nodes[0]])
+    fleet.run_for(3.0)
+    fleet.ask(fleet.nodes[4], lambda core, now: core.leave(now))
+    fleet.run_for(3.0)
+    faults.crash(fleet.nodes[4], is_host_up=True)
 
-    world.start(late, [world.nodes[0]])
-    world.run_for(3.0)
+    fleet.start(late, [fleet.nodes[0]])
+    fleet.run_for(3.0)
 
-    views = [node.swim.view(world.now) for node in world.running if node.swim is not None]
+    views = [view_of(fleet, node) for node in fleet.running if node.core is not None]
     assert len({view.digest for view in views}) == 1
-    assert world.status(late, world.nodes[4]) is None
-    assert world.sees_all(late, world.running)
+    assert status_of(fleet, late, fleet.nodes[4]) is None
+    assert sees_all(late, fleet.running)
 
 
 def test_one_that_joins_later_soon_knows_who_has_failed() -> None:
-    world = World(12)
-    late, dead = world.nodes[11], world.nodes[4]
-    for node in world.nodes[:11]:
-        world.start(node, [] if node.number == 0 else [world.nodes[0]])
-    world.run_for(3.0)
-    world.crash(dead, is_host_up=False)
-    world.run_for(10.0)
+    fleet = Fleet(12)
+    late, dead = fleet.nodes[11], fleet.nodes[4]
+    for node in fleet.nodes[:11]:
+        fleet.start(node, [] if node.number == 0 else [fleet.nodes[0]])
+    fleet.run_for(3.0)
+    faults.crash(dead, is_host_up=False)
+    fleet.run_for(10.0)
 
-    world.start(late, [world.nodes[0]])
-    known = world.run_for(3.0, until=lambda: world.status(late, dead) is Status.FAILED)
+    fleet.start(late, [fleet.nodes[0]])
+    known = fleet.run_for(3.0, until=lambda: status_of(fleet, late, dead) is Status.FAILED)
 
     assert known
 
 
 def test_states_reach_the_rack_and_only_the_rack_though_datagrams_are_lost() -> None:
-    world = joined(20)
+    fleet = joined(20)
 
-    world.loss_ratio = 0.1
-    world.run_for(20.0)
+    fleet.network.change(loss_ratio=0.1)
+    fleet.run_for(20.0)
 
-    observer = world.nodes[0].swim
-    assert observer is not None
-    view = observer.view(world.now)
+    observer = fleet.nodes[0]
+    view = view_of(fleet, observer)
     ages = {member.name: member.state_age_seconds for member in view.members}
-    mates = [ages[node.introduction.name] for node in world.nodes[1:10]]
+    mates = [ages[node.introduction.name] for node in fleet.nodes[1:10]]
     assert max(age for age in mates if age is not None) <= 2.0
     assert None not in mates
-    assert {ages[node.introduction.name] for node in world.nodes[10:]} == {None}
+    assert {ages[node.introduction.name] for node in fleet.nodes[10:]} == {None}
 
 
 def test_a_rack_is_summarised_by_its_live_node_of_lowest_id() -> None:
-    world = joined(20)
-    first, second = sorted(world.nodes[10:], key=lambda node: node.node_id)[:2]
-    observer = world.nodes[0].swim
-    assert observer is not None
+    fleet = joined(20)
+    first, second = sorted(fleet.nodes[10:], key=lambda node: node.node_id)[:2]
+    observer = fleet.nodes[0]
 
     for node in (first, second):
-        world.ask(
+        fleet.ask(
             node,
-            lambda swim, now, node=node: swim.publish_summary(node.node_id, now),  # type: ignore[misc]  # bound early
+            lambda core, now, node=node: core.publish_summary(node.node_id, now),  # type: ignore[misc]  # bound early
         )
-    world.run_for(2.0)
-    before = observer.view(world.now).racks
-    world.crash(first, is_host_up=True)
-    world.run_for(5.0)
-    after = observer.view(world.now).racks
+    fleet.run_for(2.0)
+    before = view_of(fleet, observer).racks
+    faults.crash(first, is_host_up=True)
+    fleet.run_for(5.0)
+    after = view_of(fleet, observer).racks
 
     assert list(before) == ["r01"]
     assert before[second.introduction.rack].payload == first.node_id
     assert after[second.introduction.rack].payload == second.node_id
-    assert second.swim is not None
-    assert second.swim.view(world.now).is_speaker
+    assert second.core is not None
+    assert view_of(fleet, second).is_speaker
 
 
 def test_the_same_seed_gives_the_same_trace_whatever_the_hashes_of_texts() -> None:
