@@ -99,6 +99,8 @@ class PeerView:
     """Everybody who is in, by certificate; also those that gossip has not met."""
     withdrawn: Mapping[NodeId, str]
     shared_names: Mapping[NodeName, tuple[NodeId, ...]]
+    waiting: tuple[NodeIdentity, ...]
+    """Who has shown a certificate, and waits for an operator's word."""
     forgotten: frozenset[tuple[NodeName, NodeId]]
     """Names that operators have taken from a key."""
     alarms: tuple[str, ...]
@@ -169,6 +171,7 @@ class Peer:
             identities=roster.identities(),
             withdrawn=roster.withdrawals(),
             shared_names=roster.settlement.shared_names(roster.log.forgotten),
+            waiting=roster.waiting(),
             forgotten=roster.log.forgotten,
             alarms=roster.standing_alarms(),
             operator_records_count=len(roster.log.records),

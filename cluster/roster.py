@@ -17,6 +17,7 @@ Whatever changes is told as `Learned`. Invites are judged by wall time, which is
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from cluster.dossiers import Dossiers
 from cluster.errors import Malformed
 from cluster.gossip.members import Introduction
 from cluster.identity.admission import (
@@ -34,7 +35,7 @@ from cluster.identity.settlement import MayAdmit, Settlement, decide_admission, 
 from cluster.identity.standing import check_revocation
 from cluster.ids import NodeId
 from cluster.learned import NOTHING, Learned
-from cluster.papers import Chain, Paper, encode_paper, mark_of
+from cluster.papers import Chain, Paper, encode_paper
 from cluster.signatures import RememberingVerifier, Signer, Verifier
 
 _PENDING_MAX = 1024
@@ -71,8 +72,7 @@ class Roster:
         self._verifier = RememberingVerifier(verifier)
         self._judge_chain = judge_chain
         self._read_certificate = read_certificate
-        self._marks: dict[bytes, bytes] = {}
-        """Every paper that is kept, encoded, by its mark."""
+        self._dossiers = Dossiers()
         self._chains: dict[NodeId, dict[int, tuple[Chain, NodeIdentity]]] = {}
         self._admissions = Admissions()
         self._pending: dict[bytes, SignedAdmission] = {}
@@ -97,6 +97,16 @@ class Roster:
     def identities(self) -> Mapping[NodeId, NodeIdentity]:
         """Everybody who is in, by id."""
         return {node_id: held[1] for node_id, held in self._standing.items()}
+
+    def waiting(self) -> tuple[NodeIdentity, ...]:
+        """Who has shown a chain whose invite needs an operator's word, and has not had it."""
+        return tuple(
+            identity
+            for node_id, chains in self._chains.items()
+            if node_id not in self._standing and node_id not in self._out
+            for _, identity in chains.values()
+            if identity.rights.terms.needs_approval
+        )
 
     def withdrawals(self) -> Mapping[NodeId, str]:
         """Who is out because an operator said so, and why."""
@@ -124,29 +134,23 @@ class Roster:
 
     def marks(self) -> tuple[bytes, ...]:
         """What this node has."""
-        return tuple(self._marks)
+        return self._dossiers.marks()
 
     def give(self, node_ids: Iterable[NodeId], marks: Iterable[bytes] = ()) -> tuple[bytes, ...]:
         """Papers for somebody who has those of `marks`: of these nodes, or all if none is named.
 
         Operators' records are always among them, first, since they may say whom not to believe.
         """
-        wanted = self._with_admitters(node_ids)
-        papers = self._papers_of(wanted or dict.fromkeys(self._chains))
-        has = dict.fromkeys(marks)
-        encoded = (encode_paper(paper) for paper in papers)
-        return (*self.give_records(has), *(one for one in encoded if mark_of(one) not in has))
+        has = tuple(marks)
+        return (*self.give_records(has), *self._dossiers.about(node_ids, has))
 
     def give_records(self, marks: Iterable[bytes] = ()) -> tuple[bytes, ...]:
         """Operators' records alone: also for a node that they have withdrawn, so that it knows."""
-        has = dict.fromkeys(marks)
-        encoded = (encode_paper(record) for record in self._records)
-        return tuple(one for one in encoded if mark_of(one) not in has)
+        return self._dossiers.records(marks)
 
     def own_papers(self) -> tuple[bytes, ...]:
         """What proves this node to somebody who has never heard of it; its own come first."""
-        papers = self._papers_of(self._with_admitters((self._own.node_id,)))
-        return tuple(encode_paper(paper) for paper in papers)
+        return self._dossiers.about((self._own.node_id,))
 
     # -- requests ---------------------------------------------------------------------------------
 
@@ -155,12 +159,9 @@ class Roster:
         change = _Change()
         for paper in papers:
             encoded = encode_paper(paper)
-            mark = mark_of(encoded)
-            if mark in self._marks:
-                continue
-            if self._take(paper, change):
-                self._marks[mark] = encoded
+            if not self._dossiers.has(encoded) and self._take(paper, encoded):
                 change.papers.append(paper)
+                change.is_log_new = change.is_log_new or isinstance(paper, SignedRecord)
         self._take_pending(change)
         return self._conclude(change)
 
@@ -214,41 +215,17 @@ class Roster:
         )
         return sign_admission(record, self._signer)
 
-    def _papers_of(self, node_ids: dict[NodeId, None]) -> list[Paper]:
-        admissions: dict[NodeId, list[SignedAdmission]] = {}
-        for admission in self._admissions.records:
-            admissions.setdefault(admission.record.node_id, []).append(admission)
-        papers: list[Paper] = []
-        for node_id in node_ids:
-            papers.extend(chain for chain, _ in self._chains.get(node_id, {}).values())
-            papers.extend(admissions.get(node_id, ()))
-        return papers
-
-    def _with_admitters(self, node_ids: Iterable[NodeId]) -> dict[NodeId, None]:
-        """These nodes and whoever admitted them, up to a founder."""
-        by_node: dict[NodeId, list[NodeId]] = {}
-        for admission in self._admissions.records:
-            by_node.setdefault(admission.record.node_id, []).append(admission.record.admitted_by)
-        found: dict[NodeId, None] = {}
-        waiting = list(node_ids)
-        while waiting:
-            node_id = waiting.pop(0)
-            if node_id not in found:
-                found[node_id] = None
-                waiting.extend(by_node.get(node_id, ()))
-        return found
-
-    def _take(self, paper: Paper, change: _Change) -> bool:
+    def _take(self, paper: Paper, encoded: bytes) -> bool:
         """Keep one paper, if it is what it claims to be."""
         match paper:
             case Chain():
-                return self._take_chain(paper, change)
+                return self._take_chain(paper, encoded)
             case SignedAdmission():
-                return self._take_admission(paper, change)
+                return self._take_admission(paper, encoded)
             case SignedRecord():
-                return self._take_record(paper, change)
+                return self._take_record(paper, encoded)
 
-    def _take_chain(self, chain: Chain, change: _Change) -> bool:
+    def _take_chain(self, chain: Chain, encoded: bytes) -> bool:
         try:
             identity = self._judge_chain(chain)
         except Malformed:
@@ -259,13 +236,15 @@ class Roster:
         if is_stranger and len(self._chains) - len(self._standing) >= _STRANGERS_MAX:
             return False  # whoever holds an invite that has ended can make as many as they like
         self._chains.setdefault(identity.node_id, {})[identity.serial] = (chain, identity)
+        self._dossiers.keep_chain(identity.node_id, encoded)
         return True
 
-    def _take_admission(self, admission: SignedAdmission, change: _Change) -> bool:
-        chains = self._chains.get(admission.record.admitted_by)
+    def _take_admission(self, admission: SignedAdmission, encoded: bytes) -> bool:
+        record = admission.record
+        chains = self._chains.get(record.admitted_by)
         if not chains:
             if len(self._pending) < _PENDING_MAX:
-                self._pending[mark_of(encode_paper(admission))] = admission
+                self._pending[encoded] = admission
             return False
         _, admitter = next(iter(chains.values()))
         refused = check_admission(
@@ -277,16 +256,16 @@ class Roster:
         if refused is not None:
             return False
         self._admissions = self._admissions.merge([admission])
+        self._dossiers.keep_admission(record.node_id, record.admitted_by, encoded)
         return True
 
     def _take_pending(self, change: _Change) -> None:
         waiting, self._pending = self._pending, {}
-        for mark, admission in waiting.items():
-            if mark not in self._marks and self._take_admission(admission, change):
-                self._marks[mark] = encode_paper(admission)
+        for encoded, admission in waiting.items():
+            if not self._dossiers.has(encoded) and self._take_admission(admission, encoded):
                 change.papers.append(admission)
 
-    def _take_record(self, record: SignedRecord, change: _Change) -> bool:
+    def _take_record(self, record: SignedRecord, encoded: bytes) -> bool:
         """A record is kept if it stands or waits; one that is refused now may stand later.
 
         (By an operator whose own record has not come.) It is offered again by whoever has it.
@@ -294,7 +273,7 @@ class Roster:
         if self.judge_record(record) is not None:
             return False
         self._records = gather(self._records, [record])
-        change.is_log_new = True
+        self._dossiers.keep_record(encoded)
         return True
 
     def _read(self, records: Iterable[SignedRecord]) -> OperatorLog:

@@ -26,7 +26,8 @@ class ClusterEvents:
     def __init__(self, unix_clock: Callable[[], float]) -> None:
         self._unix_clock = unix_clock
         self._events: deque[Document] = deque(maxlen=KEPT_EVENTS)
-        self._number = 0
+        self._number = int(unix_clock() * 1000)
+        """Counts on from the time, so that whoever follows through a restart misses nothing."""
         self._changed = trio.Event()
         self.is_closed = False
 
@@ -86,7 +87,7 @@ class ClusterEvents:
         return event
 
     def after(self, number: int) -> Sequence[Document]:
-        """Those kept after this one; all of them for one that this life has not had."""
+        """Those kept after this one; all of them for one from a clock that was set back."""
         if number > self._number:
             number = 0
         return [event for event in self._events if int(str(event["id"])) > number]

@@ -93,6 +93,7 @@ class ClusterView:
             troubles=Troubles(
                 shared_names=view.shared_names,
                 alarms=view.alarms,
+                waiting=view.waiting,
                 disk=host.disk_trouble,
                 streams=host.last_failure if not gossip.members else None,
                 address_line=self._peering.address_line(),

@@ -51,6 +51,8 @@ log = structlog.get_logger("esnode.cluster")
 RETRY_SECONDS = 5.0
 SUMMARY_SECONDS = 5.0
 """How often a rack's speaker tells the other racks."""
+APPROVAL_SECONDS = 2.0
+"""The same for an invite that waits for an operator, who will not be as quick."""
 ADMISSION_SECONDS = 10.0
 """How long `join` waits for a member's countersignature before it says that none came."""
 
@@ -339,7 +341,8 @@ class Peering:
 
     async def _admitted(self, keys: NodeKeys) -> bool:
         """Wait for a member's word, or our own where we may found."""
-        with trio.move_on_after(ADMISSION_SECONDS):
+        is_waiting = keys.identity.rights.terms.needs_approval
+        with trio.move_on_after(APPROVAL_SECONDS if is_waiting else ADMISSION_SECONDS):
             while True:
                 host = self.host
                 is_same = host is not None and host.keys.identity == keys.identity

@@ -52,6 +52,8 @@ from cluster.ids import ClusterId, NodeId
 from cluster.signatures import Verifier
 
 _PENDING_MAX = 4096
+_REMOVED_SECONDS = 600.0
+"""So long people can see that somebody was removed, and by whom; then its place is free."""
 _ACCUSERS_ENOUGH = 5
 """Further accusers keep their evidence to themselves: it would change nothing."""
 
@@ -138,6 +140,18 @@ class Beliefs:
         if subject is not None and subject.status is not Status.REMOVED:
             self._doubts.void(subject)
             self._outbox.emit(self.members.change(subject, Status.REMOVED, reason, now))
+
+    def forget(self, now: float) -> None:
+        """Those removed a while ago; what they said last stays a floor, should they come back."""
+        for node_id in self._excluded:
+            member = self.members.get(node_id)
+            if member is None or now - member.changed_seconds < _REMOVED_SECONDS:
+                continue
+            self.floors[node_id] = Head(
+                node_id=node_id, member=member.version, state=member.state_version
+            )
+            self.members.forget(member)
+            self._introductions.pop(node_id, None)
 
     def readmit(self, introduction: Introduction, now: float) -> None:
         """An excluded node has a new certificate that stands."""

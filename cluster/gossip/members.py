@@ -153,6 +153,8 @@ class Members:
         """Of those on the ground, the ones that were ever asked for."""
         self._new_count = 0
         """Of those that are not on the ground."""
+        self._forgotten: dict[NodeId, None] = {}
+        """Of those that are on the ground."""
         self._began_seconds = 0.0
         self.roll = Roll(ground.order, ground.places)
         """Those who take part."""
@@ -173,26 +175,39 @@ class Members:
 
     def __len__(self) -> int:
         on_ground = len(self._ground.order) - (self._own_id in self._ground.places)
-        return on_ground + self._new_count
+        return on_ground - len(self._forgotten) + self._new_count
 
     def __iter__(self) -> Iterator[Member]:
         yield from self._members.values()
         for node_id in self._ground.order:
-            if node_id not in self._members and node_id != self._own_id:
+            if node_id not in self._members and self._is_shown(node_id):
                 yield self._from_ground(node_id)
+
+    def forget(self, member: Member) -> None:
+        """One that was removed is not even shown any more."""
+        node_id = member.node_id
+        self._members.pop(node_id, None)
+        self._racks.get(member.introduction.rack, {}).pop(node_id, None)
+        if node_id in self._ground.places:
+            self._forgotten[node_id] = None
+        else:
+            self._new_count -= 1
 
     def get(self, node_id: NodeId) -> Member | None:
         """One of them."""
         member = self._members.get(node_id)
-        if member is None and node_id in self._ground.places and node_id != self._own_id:
+        if member is None and node_id in self._ground.places and self._is_shown(node_id):
             member = self._members[node_id] = self._from_ground(node_id)
             self._place(member)
         return member
 
     def add(self, member: Member) -> None:
-        """Somebody new."""
+        """Somebody new, or back after having been forgotten."""
         self._members[member.node_id] = member
-        self._new_count += 1
+        if member.node_id in self._forgotten:
+            del self._forgotten[member.node_id]
+        else:
+            self._new_count += 1
         self._racks.setdefault(member.introduction.rack, {})[member.node_id] = None
         self._locate(member)
         self._place(member)
@@ -271,6 +286,9 @@ class Members:
                 state=max(member.state_version, floor.state),
             )
         return tuple(newest[node_id] for node_id in sorted(newest))
+
+    def _is_shown(self, node_id: NodeId) -> bool:
+        return node_id != self._own_id and node_id not in self._forgotten
 
     def _known(self, node_ids: Iterable[NodeId]) -> list[Member]:
         members = (self.get(node_id) for node_id in node_ids)

@@ -345,6 +345,7 @@ class Swim:
             self._states.advance(now)
         if now >= self._heads.due_seconds:
             self._heads.advance(now)
+            self._beliefs.forget(now)
         if self._outbox.news and now >= self._gossip_seconds:
             self._gossip(now)
         if now >= self._farewell.due_seconds:

@@ -106,6 +106,15 @@ def describe_cluster(known: ClusterKnown, views: Sequence[OtherView] | None = No
         },
         "racks": [describe_rack(row) for row in racks],
         "nodes": [describe_node(row, now_unix_seconds=known.now_unix_seconds) for row in rows],
+        "waiting": [
+            {
+                "id": identity.node_id.hex(),
+                "name": identity.name,
+                "rack": identity.rack,
+                "invite": f"{identity.rights.serial:x}",
+            }
+            for identity in known.view.waiting
+        ],
         "warnings": warnings,
     }
     if views is not None:

@@ -316,6 +316,7 @@ def _certificate(identity: NodeIdentity | None, now_unix_seconds: float) -> Docu
     standing = judge_standing(identity, int(now_unix_seconds))
     return {
         "serial": f"{identity.serial:x}",
+        "invite": f"{identity.rights.serial:x}",
         "ends_at": utc_text(identity.window.end_unix_seconds),
         "roles": [str(role) for role in standing.roles],
         "validity": str(standing.validity),

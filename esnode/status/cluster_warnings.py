@@ -23,6 +23,7 @@ class Troubles:
 
     shared_names: Mapping[NodeName, tuple[NodeId, ...]]
     alarms: tuple[str, ...] = ()
+    waiting: tuple[NodeIdentity, ...] = ()
     disk: str | None = None
     streams: str | None = None
     """Why nobody could be reached over a stream, while this node knows nobody."""
@@ -70,6 +71,12 @@ def _of_this_node(troubles: Troubles, own: NodeIdentity) -> Iterator[Document]:
         yield _warning("no-stream", "warning", own.name, troubles.streams)
     if troubles.address_line is not None:
         yield _warning("address-differs", "warning", own.name, troubles.address_line)
+    for identity in troubles.waiting:
+        text = (
+            f"waits to be let into rack {identity.rack}: `esnode cluster approve "
+            f"{identity.node_id.hex()} --invite {identity.rights.serial:x}`"
+        )
+        yield _warning("awaits-approval", "info", identity.name, text)
     for line in troubles.alarms:
         yield _warning("identity", "warning", "cluster", line)
 
