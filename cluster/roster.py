@@ -73,6 +73,7 @@ class Roster:
         self._judge_chain = judge_chain
         self._read_certificate = read_certificate
         self._dossiers = Dossiers()
+        self._by_chain: dict[bytes, NodeIdentity] = {}
         self._chains: dict[NodeId, dict[int, tuple[Chain, NodeIdentity]]] = {}
         self._admissions = Admissions()
         self._pending: dict[bytes, SignedAdmission] = {}
@@ -91,8 +92,12 @@ class Roster:
         return None if held is None else held[1]
 
     def identity_by(self, chain: Chain) -> NodeIdentity | None:
-        """Whose chain this is, if that node is in by this very chain."""
-        return next((who for kept, who in self._standing.values() if kept == chain), None)
+        """Whose chain this is, if that node is in and this chain holds, the newest or not."""
+        identity = self._by_chain.get(chain.hash)
+        if identity is None or identity.node_id not in self._standing:
+            return None
+        is_void = check_revocation(identity, self.log.revocations) is not None
+        return None if is_void or not self._is_admitted(identity) else identity
 
     def identities(self) -> Mapping[NodeId, NodeIdentity]:
         """Everybody who is in, by id."""
@@ -236,6 +241,7 @@ class Roster:
         if is_stranger and len(self._chains) - len(self._standing) >= _STRANGERS_MAX:
             return False  # whoever holds an invite that has ended can make as many as they like
         self._chains.setdefault(identity.node_id, {})[identity.serial] = (chain, identity)
+        self._by_chain[chain.hash] = identity
         self._dossiers.keep_chain(identity.node_id, encoded)
         return True
 

@@ -92,7 +92,7 @@ def _memory_ratio(total: int | None, available: int | None) -> float | None:
 def _flags(snapshot: Snapshot) -> tuple[str, ...]:
     kinds = [flag.kind for flag in snapshot.health.flags]
     if snapshot.power.is_envelope_exceeded:
-        kinds.append("over-envelope")
+        kinds.append("over_envelope")
     if any(status.state == "stalled" for status in snapshot.sources):
-        kinds.append("stalled-source")
+        kinds.append("stalled_source")
     return tuple(dict.fromkeys(kinds))

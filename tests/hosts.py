@@ -1,16 +1,15 @@
 """Real nodes of a cluster in one process, over loopback: real keys, sockets, streams and files."""
 
-import os
 import random
+import secrets
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import trio
 
-from cluster.addresses import read_socket_address
 from cluster.binding import open_both_sockets
 from cluster.credentials import save_node
 from cluster.enrolment import (
@@ -27,8 +26,17 @@ from cluster.gossip.messages import Address
 from cluster.gossip.settings import GossipSettings
 from cluster.host import Host, HostSettings
 from cluster.identity.files import node_folder
-from cluster.ids import ClusterName, NodeName, RackId
+from cluster.identity.operator_records import (
+    OperatorAdded,
+    OperatorRecord,
+    SignedRecord,
+    Statement,
+    log_root,
+    sign_record,
+)
+from cluster.ids import ClusterName, NodeName, OperatorId, RackId
 from cluster.peer import Effect
+from cluster.signatures import Signer
 
 
 def boottime_seconds() -> float:
@@ -45,13 +53,15 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.authority: AuthorityKeys = found_cluster(
-            ClusterName("lab"), now_unix_seconds=unix_seconds(), random_bytes=os.urandom
+            ClusterName("lab"), now_unix_seconds=unix_seconds(), random_bytes=secrets.token_bytes
         )
+        folder.mkdir(exist_ok=True)
+        self.records: list[SignedRecord] = []
         self.operator = add_operator(
             self.authority,
             NodeName("ada"),
             now_unix_seconds=unix_seconds(),
-            random_bytes=os.urandom,
+            random_bytes=secrets.token_bytes,
         )
 
     def enrol(
@@ -73,18 +83,41 @@ class Cluster:
             wish,
             seeds=seeds,
             now_unix_seconds=unix_seconds(),
-            random_bytes=os.urandom,
+            random_bytes=secrets.token_bytes,
         )
         keys = join(
             open_invite(token),
             NodeName(name),
             now_unix_seconds=unix_seconds(),
-            random_bytes=os.urandom,
+            random_bytes=secrets.token_bytes,
         )
         folder = self.folder / name
         folder.mkdir()
         save_node(node_folder(folder), keys)
         return Machine(keys=keys, folder=folder)
+
+    def introduce_operator(self) -> SignedRecord:
+        added = OperatorAdded(certificate_der=self.operator.certificate.der)
+        authority = OperatorId(self.authority.authority.cluster_id)
+        return self._sign(added, self.authority.signer, authority)
+
+    def say(self, statement: Statement) -> SignedRecord:
+        operator_id = self.operator.operator.operator_id
+        return self._sign(statement, self.operator.signer, operator_id)
+
+    def _sign(self, statement: Statement, signer: Signer, by: OperatorId) -> SignedRecord:
+        cluster_id = self.authority.authority.cluster_id
+        head = self.records[-1] if self.records else None
+        record = OperatorRecord(
+            cluster_id=cluster_id,
+            sequence=len(self.records) + 1,
+            previous=log_root(cluster_id) if head is None else head.hash,
+            statement=statement,
+            signed_by=by,
+            written_unix_seconds=unix_seconds(),
+        )
+        self.records.append(sign_record(record, signer))
+        return self.records[-1]
 
 
 @dataclass
@@ -95,17 +128,26 @@ class Machine:
     folder: Path
     heard: list[Effect] = field(default_factory=list)
 
+    def seek(self, *seeds: Address) -> None:
+        self.keys = replace(self.keys, seeds=seeds)
+
     @asynccontextmanager
-    async def running(self, *, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Host]:
+    async def running(
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        gossip: GossipSettings | None = None,
+    ) -> AsyncIterator[Host]:
         sockets = open_both_sockets(host, port)
         node = Host(
             keys=self.keys,
             state_folder=self.folder,
             sockets=sockets,
-            settings=HostSettings(gossip=GossipSettings()),
+            settings=HostSettings(gossip=gossip or GossipSettings()),
             clock=boottime_seconds,
             unix_clock=unix_seconds,
-            rng=random.Random(os.urandom(8)),
+            rng=random.Random(secrets.token_bytes(8)),
             hear=self.heard.append,
         )
         try:
@@ -121,7 +163,7 @@ class Machine:
 async def until(condition: Callable[[], bool], *, seconds: float = 10.0) -> None:
     """Wait for something that will come true."""
     with trio.fail_after(seconds):
-        while not condition():
+        while not condition():  # noqa: ASYNC110  # what is waited for tells nobody
             await trio.sleep(0.01)
 
 

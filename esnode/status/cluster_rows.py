@@ -111,7 +111,7 @@ def describe_node(row: NodeRow, *, now_unix_seconds: float) -> Document:
     power_age = _sum_ages(age, None if state is None else state.power_draw_age_seconds)
     flags = list(() if state is None else state.flags)
     if row.is_quarantined:
-        flags.append("contradicts-itself")
+        flags.append("contradicts_itself")
     return {
         "id": row.node_id.hex(),
         "name": row.name,
