@@ -47,6 +47,9 @@ def node(
         "gpus": {
             "total": 8,
             "healthy": 8,
+            "draw_watts": quantity(2400.0),
+            "cap_watts": quantity(3500.0),
+            "limit_watts": quantity(5600.0),
             "utilization_ratio": quantity(0.92),
             "memory_used_ratio": quantity(0.71),
             "temperature_max_celsius": quantity(81.0),
@@ -77,6 +80,9 @@ def silent_node(name: str, **more: Any) -> dict[str, Any]:
         "gpus": {
             "total": None,
             "healthy": None,
+            "draw_watts": UNKNOWN,
+            "cap_watts": UNKNOWN,
+            "limit_watts": UNKNOWN,
             "utilization_ratio": UNKNOWN,
             "memory_used_ratio": UNKNOWN,
             "temperature_max_celsius": UNKNOWN,

@@ -179,7 +179,7 @@ NODE_COLUMNS: tuple[Column, ...] = (
     ),
     _text("VER", "version", keeps=4),
     _watts("DRAW", "power", "draw_watts", keeps=16),
-    _watts("LIMIT", "power", "limit_watts", keeps=8),
+    _watts("GPUCAP", "gpus", "cap_watts", keeps=8),
     Column(
         name="GPU",
         write=lambda row, _: of_total(find(row, "gpus", "healthy"), find(row, "gpus", "total")),
@@ -200,6 +200,7 @@ NODE_COLUMNS: tuple[Column, ...] = (
         is_flexible=True,
     ),
     _watts("CAP", "power", "cap_watts", is_wide=True, keeps=3),
+    _watts("LIMIT", "power", "limit_watts", is_wide=True, keeps=1),
     _text("ADDRESS", "address", is_wide=True, keeps=3),
     Column(
         name="ID",

@@ -174,12 +174,16 @@ def test_columns_for_which_there_is_no_room_are_named() -> None:
 
 def test_columns_that_say_nothing_go_first() -> None:
     rows = [
-        node("n01", power={"draw_watts": UNKNOWN, "cap_watts": UNKNOWN, "limit_watts": UNKNOWN})
+        node(
+            "n01",
+            power={"draw_watts": UNKNOWN, "cap_watts": UNKNOWN, "limit_watts": UNKNOWN},
+            gpus={**node("n01")["gpus"], "cap_watts": UNKNOWN},
+        )
     ]
 
     table = lay_out(rows, NODE_COLUMNS[:14], Look(width=62))
 
-    assert table.left_out == ("VER", "DRAW", "LIMIT", "FLAGS")
+    assert table.left_out == ("VER", "DRAW", "GPUCAP", "FLAGS")
 
 
 def test_colours_are_added_to_the_words_and_never_stand_for_them() -> None:
