@@ -52,6 +52,7 @@ class ClusterView:
     def __init__(self, peering: Peering) -> None:
         self._peering = peering
         self._details: dict[RackId, _Detail] = {}
+        self._views: tuple[float, list[OtherView]] | None = None
         self._asking = trio.Lock()
         self._places = trio.CapacityLimiter(AT_ONCE)
 
@@ -147,7 +148,14 @@ class ClusterView:
                         return
 
     async def _ask_everybody(self) -> list[OtherView]:
-        host = self._peering.running()
+        """Every member's own view; as for racks, once a second whoever looks."""
+        async with self._asking:
+            host = self._peering.running()
+            if self._views is None or host.now - self._views[0] > KEPT_SECONDS:
+                self._views = (host.now, await self._ask_members(host))
+            return self._views[1]
+
+    async def _ask_members(self, host: Host) -> list[OtherView]:
         members = [one for one in host.view().gossip.members if one.is_here]
         views: list[OtherView] = []
 
