@@ -47,7 +47,7 @@ from cluster.peer import (
     PersistPapers,
     Withdrawn,
 )
-from cluster.places import look_up, own_address
+from cluster.places import is_own_host, look_up, own_address
 from cluster.stream import StreamClient, StreamLimits, StreamServer
 from cluster.stream_frames import Hello
 from cluster.udp import Datagrams
@@ -211,7 +211,11 @@ class Host:
         """Where most peers see our calls come from, if that is not where we say that we are."""
         seen = Counter(self.observed.values()).most_common(1)
         own, _ = split_address(self._address)
-        return None if not seen or seen[0][0] == own else seen[0][0]
+        if not seen or seen[0][0] == own:
+            return None
+        if is_own_host(seen[0][0]) and is_own_host(own):
+            return None  # a machine of several addresses calls from whichever is nearest
+        return seen[0][0]
 
     @property
     def now(self) -> float:

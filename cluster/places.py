@@ -5,6 +5,7 @@ new machine, an address may be given by DHCP after the start. Looking up waits, 
 thread, and what it finds is handed in. It must not know who is at an address.
 """
 
+import fcntl
 import ipaddress
 import socket
 from collections.abc import Sequence
@@ -17,6 +18,9 @@ from cluster.gossip.messages import Address
 
 LOOKUP_SECONDS = 5.0
 ADDRESSES_PER_NAME_MAX = 8
+_SIOCGIFADDR = 0x8915
+"""Source: linux/sockios.h; the answer is a `struct ifreq` (linux/if.h), 40 bytes on 64-bit."""
+_IFREQ_BYTES = 40
 _PROBES = ("192.0.2.1", "2001:db8::1")
 """Addresses of documentation (RFC 5737, RFC 3849): nothing is sent, only the route is asked for."""
 
@@ -51,7 +55,8 @@ def own_address(bound: Address, advertised: Address | None, seeds: Sequence[Addr
     """Where others find us: as announced, as bound, or as the route to a seed says.
 
     A socket that is bound to every address says nothing; then the first address on the way to a
-    seed, else on the way out, else of this machine alone.
+    seed, else on the way out, else of any network interface (a rack's network may lead nowhere),
+    else of this machine alone.
     """
     if advertised is not None:
         return advertised
@@ -63,7 +68,20 @@ def own_address(bound: Address, advertised: Address | None, seeds: Sequence[Addr
         source = _source_towards(target)
         if source is not None:
             return join_address(source, port)
-    return join_address("127.0.0.1", port)
+    return join_address(next(iter(_interface_addresses()), "127.0.0.1"), port)
+
+
+def is_own_host(host: str) -> bool:
+    """Whether this is an address of this machine: then nobody translates it on the way."""
+    if not _is_ip(host):
+        return False
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_DGRAM) as asking:
+        try:
+            asking.bind((host, 0))
+        except OSError:
+            return False
+    return True
 
 
 def _source_towards(host: str) -> str | None:
@@ -78,6 +96,21 @@ def _source_towards(host: str) -> str | None:
             return str(asking.getsockname()[0])
         except OSError:
             return None
+
+
+def _interface_addresses() -> list[str]:
+    """The first IPv4 address of each network interface that has one, loopback aside."""
+    found: list[str] = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asking:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(asking, _SIOCGIFADDR, name.encode().ljust(_IFREQ_BYTES, b"\0"))
+            except OSError:  # it has none
+                continue
+            address = ipaddress.IPv4Address(answer[20:24])
+            if not address.is_loopback:
+                found.append(str(address))
+    return found
 
 
 def _is_ip(host: str) -> bool:
