@@ -130,7 +130,9 @@ class Roster:
 
     def judge_record(self, record: SignedRecord) -> Refused | None:
         """Why an operator's record does not stand beside those that are known."""
-        log = self._read((*self._records, record))
+        # It is this signature that is judged, not that of the same record as it is held.
+        others = (one for one in self._records if one.hash != record.hash)
+        log = self._read((*others, record))
         return next((why for one, why in log.refused if one.hash == record.hash), None)
 
     def introductions(self) -> tuple[Introduction, ...]:
@@ -276,6 +278,9 @@ class Roster:
 
         (By an operator whose own record has not come.) It is offered again by whoever has it.
         """
+        held = next((one for one in self._records if one.hash == record.hash), None)
+        if held is not None and held.signature <= record.signature:
+            return False  # `gather` would not keep it either
         if self.judge_record(record) is not None:
             return False
         self._records = gather(self._records, [record])

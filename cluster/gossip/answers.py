@@ -44,6 +44,10 @@ _SEEN_MAX = 4096
 _STATES_MAX = 8
 _STANDING_MAX = 256
 _OFFERED_MAX = 4
+_RECORDS_PER_SECOND = 20.0
+_RECORDS_MAX = 64.0
+"""Operators' records that the layer above is asked to judge: anybody can send one that is false,
+and each costs a signature. Those that stand cost nothing."""
 
 
 class Answers:
@@ -71,6 +75,8 @@ class Answers:
         self._summaries: dict[NodeId, float] = {}
         self._records_seen: dict[bytes, None] = {}
         self._records_standing: dict[bytes, None] = {}
+        self._records_left_count = _RECORDS_MAX
+        self._records_seconds = 0.0
 
     def answer(self, message: Message, envelope: Envelope, source: Address, now: float) -> None:
         """Reply to one message of a datagram that came through the door."""
@@ -102,7 +108,7 @@ class Answers:
             case StateDigest():
                 self._answer_states(message, envelope.sender, source)
             case OperatorNews(record=record):
-                self._hear_record(record, source)
+                self._hear_record(record, source, now)
             case Application():
                 self._deliver(message, envelope.sender, source, now)
             case Statement():
@@ -127,6 +133,7 @@ class Answers:
     def keep_record(self, record: bytes) -> None:
         """An operator's record that stands: offered to whoever sees the cluster otherwise."""
         self._mark_record(record)
+        self._records_left_count += 1
         if len(self._records_standing) >= _STANDING_MAX:
             self._records_standing.pop(next(iter(self._records_standing)))
         self._records_standing[record] = None
@@ -203,10 +210,18 @@ class Answers:
                 given.extend(held.statements)
         self._outbox.send_all(source, given, _STATES_MAX)
 
-    def _hear_record(self, record: bytes, source: Address) -> None:
-        if hashlib.sha256(record).digest() not in self._records_seen:
-            self._mark_record(record)
-            self._outbox.emit(OperatorRecordHeard(record=record, source=source))
+    def _hear_record(self, record: bytes, source: Address, now: float) -> None:
+        if hashlib.sha256(record).digest() in self._records_seen:
+            return
+        elapsed, self._records_seconds = now - self._records_seconds, now
+        left = self._records_left_count + max(0.0, elapsed) * _RECORDS_PER_SECOND
+        self._records_left_count = min(_RECORDS_MAX, left)
+        if self._records_left_count < 1:
+            self._outbox.reject(Reason.BUDGET, source)  # it comes again, or over a stream
+            return
+        self._records_left_count -= 1
+        self._mark_record(record)
+        self._outbox.emit(OperatorRecordHeard(record=record, source=source))
 
     def _deliver(self, message: Application, sender: NodeId, source: Address, now: float) -> None:
         if self._beliefs.door.is_anchored(sender):

@@ -342,7 +342,8 @@ class Beliefs:
         if held is None or member is None:
             return
         member.is_quarantined = True
-        for one in held.statements:
-            key = ("proof", one.signer, one.encoded)
+        for place, one in enumerate(held.statements):
+            # One pair at a time: who goes on contradicting itself shall not fill our datagrams.
+            key = ("proof", one.signer, place)
             self._outbox.spread_as(key, one, Urgency.CLAIM)
         self._outbox.emit(Equivocated(node_id=statement.signer, proof=held.statements))

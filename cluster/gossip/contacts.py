@@ -18,6 +18,9 @@ from cluster.gossip.settings import GossipSettings
 
 _STRANGERS_PER_SECOND = 20.0
 _STRANGERS_MAX = 100.0
+_TRIES_MAX = 16
+_HURRY_SECONDS = 0.1
+"""So that many accusers make one attempt."""
 
 
 class Contacts:
@@ -43,17 +46,31 @@ class Contacts:
         self._rng = rng
         self._strangers_count = _STRANGERS_MAX
         self._strangers_seconds = 0.0
+        self._hurried_seconds = -math.inf
+        self._is_hurried = False
         self.due_seconds = math.inf
 
+    def hurry(self, now: float) -> None:
+        """Others could not reach us: so what we hold against others may be our own fault."""
+        if now - self._hurried_seconds >= self._settings.join_interval_seconds:
+            self._hurried_seconds = now
+            self._is_hurried = True
+            self.due_seconds = min(self.due_seconds, now + _HURRY_SECONDS)
+
     def advance(self, now: float) -> None:
-        """Try one that was given up, and a seed that is no member; all seeds while alone."""
+        """Try one that was given up, more where most were; a seed that is no member, or all."""
         is_alone = not self._members.here_count
         settings = self._settings
-        wait = settings.join_interval_seconds if is_alone else settings.reach_interval_seconds
-        self.due_seconds = now + wait * (0.75 + 0.5 * self._rng.random())
         failed = self._members.failed
-        if failed:
-            lost = self._rng.choice(failed)
+        # Where most are gone it is rather this node that was: the others may have it back already,
+        # and it must find each of them again.
+        is_lost = len(failed) > self._members.here_count or self._is_hurried
+        is_urgent = is_alone or is_lost
+        self._is_hurried = False
+        wait = settings.join_interval_seconds if is_urgent else settings.reach_interval_seconds
+        self.due_seconds = now + wait * (0.75 + 0.5 * self._rng.random())
+        count = min(len(failed), _TRIES_MAX if is_lost else 1)
+        for lost in self._rng.sample(failed, count):
             self._detector.run_errand(lost, [self._own.member], now)
         missing = [
             one

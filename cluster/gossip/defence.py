@@ -7,6 +7,7 @@ somebody else goes on with its key. It must not know who accused it, or why.
 import random
 
 from cluster.gossip.beliefs import Beliefs
+from cluster.gossip.contacts import Contacts
 from cluster.gossip.detector import Detector
 from cluster.gossip.doubts import Doubts
 from cluster.gossip.effects import Equivocated, PersistEpoch
@@ -31,6 +32,7 @@ class Defence:
         beliefs: Beliefs,
         doubts: Doubts,
         detector: Detector,
+        contacts: Contacts,
         rng: random.Random,
     ) -> None:
         self._own = own
@@ -39,6 +41,7 @@ class Defence:
         self._beliefs = beliefs
         self._doubts = doubts
         self._detector = detector
+        self._contacts = contacts
         self._rng = rng
         self._rebirth = Rebirth()
 
@@ -63,6 +66,7 @@ class Defence:
             self.announce(statement)
         elif accused_by is not None:
             self._detector.health.was_accused()
+            self._contacts.hurry(now)
             self.announce(self._own.refute())
 
     def announce(self, statement: Statement) -> None:

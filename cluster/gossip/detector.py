@@ -222,7 +222,7 @@ class Detector:
             self._outbox.send(current.address, [self._ping(current.nonce, target), *claims(target)])
 
     def _helpers(self, target: Member) -> list[Member]:
-        """Some who take part, rather not those in doubt: half of a cluster may have gone at once."""
+        """Some who take part, rather not those in doubt: half may have gone at once."""
         count = self._settings.helpers_count
         drawn = self._members.draw(self._rng, 3 * count, target.node_id)
         return sorted(drawn, key=_is_doubtful)[:count]

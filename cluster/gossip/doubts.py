@@ -40,6 +40,10 @@ class Doubts:
         self.members = members
         self.accused_by: NodeId | None = None
         """Somebody claims that this node, in its present version, is not here."""
+        self._end_seconds: float | None = None
+        """No suspicion ends before; one may end later than it says."""
+        self._counted_count = 0
+        """How many took part when it was reckoned."""
         self._early: dict[tuple[NodeId, NodeId], Statement] = {}
 
     def accuse(self, member: Member, evidence: Evidence, began: float, now: float) -> None:
@@ -50,6 +54,7 @@ class Doubts:
         is_enough = len(suspicion.accusers) >= _ACCUSERS_ENOUGH
         if suspicion.accuse(self._own.node_id, evidence, now) and not is_enough:
             self._claim(Kind.SUSPECT, member, evidence)
+        self._hasten(member)
 
     def hear(
         self, statement: Statement, claim: Claim, is_genuine: Callable[[], bool], now: float
@@ -80,6 +85,7 @@ class Doubts:
         began = now - self._settings.probe_interval_seconds if is_silence else now
         suspicion = self._doubt(member, began, f"accused by {by.introduction.name}", now)
         suspicion.accuse(statement.signer, claim.evidence, now)
+        self._hasten(member)
         member.claims[statement.signer] = statement
         if statement.kind is Kind.FAILED:
             suspicion.gave_up[statement.signer] = None
@@ -107,18 +113,20 @@ class Doubts:
 
     def expire(self, now: float) -> None:
         """Give up those whose suspicion has ended."""
+        end = self.next_end()
+        if end is None or now < end:
+            return
         for member in self.members.suspects:
             ends = self._ends(member)
             if ends is not None and ends <= now:
                 self._give_up(member, now)
+        self._reckon()
 
     def next_end(self) -> float | None:
-        """When the next suspicion ends."""
-        suspects = self.members.suspects
-        if not suspects:
-            return None
-        ends = [self._ends(member) for member in suspects]
-        return min((one for one in ends if one is not None), default=None)
+        """When to look for suspicions that have ended."""
+        if self._counted_count != self.members.here_count:
+            self._reckon()
+        return self._end_seconds
 
     def begin_anew(self, now: float) -> None:
         """We have slept: every suspicion begins anew, without our own evidence."""
@@ -128,6 +136,7 @@ class Doubts:
                 member.suspicion.accusers.pop(self._own.node_id, None)
                 if member.suspicion.refused_seconds is not None:
                     member.suspicion.refused_seconds = now
+        self._reckon()
 
     def void(self, member: Member) -> None:
         """A higher version of it has come."""
@@ -188,6 +197,16 @@ class Doubts:
 
     def _change(self, member: Member, after: Status, reason: str, now: float) -> None:
         self._outbox.emit(self.members.change(member, after, reason, now))
+
+    def _reckon(self) -> None:
+        self._counted_count = self.members.here_count
+        ends = [self._ends(member) for member in self.members.suspects]
+        self._end_seconds = min((one for one in ends if one is not None), default=None)
+
+    def _hasten(self, member: Member) -> None:
+        ends = self._ends(member)
+        if ends is not None and (self._end_seconds is None or ends < self._end_seconds):
+            self._end_seconds = ends
 
     def _ends(self, member: Member) -> float | None:
         if member.suspicion is None:

@@ -47,6 +47,11 @@ class News:
     def __bool__(self) -> bool:
         return any(self._classes.values())
 
+    @property
+    def urgent_count(self) -> int:
+        """How many pieces of the most urgent class are waiting."""
+        return len(self._classes[Urgency.CLAIM])
+
     def add(
         self, key: tuple[object, ...], encoded: bytes, urgency: Urgency, copies_count: int
     ) -> None:

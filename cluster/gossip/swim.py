@@ -62,6 +62,9 @@ from cluster.ids import NodeId
 from cluster.signatures import Signer, Verifier
 
 _ISOLATED_SECONDS = 5.0
+_URGENT_FEW = 16
+"""Claims; about two datagrams of them."""
+_HURRY_MAX = 5
 
 
 class Swim:
@@ -281,15 +284,6 @@ class Swim:
             members=self._members,
             floors=self._beliefs.floors,
         )
-        self._defence = Defence(
-            own=self._own,
-            settings=self._settings,
-            outbox=self._outbox,
-            beliefs=self._beliefs,
-            doubts=self._doubts,
-            detector=self._detector,
-            rng=self._rng,
-        )
         self._farewell = Farewell(
             own=self._own,
             settings=self._settings,
@@ -304,6 +298,16 @@ class Swim:
             members=self._members,
             detector=self._detector,
             seeds=seeds,
+            rng=self._rng,
+        )
+        self._defence = Defence(
+            own=self._own,
+            settings=self._settings,
+            outbox=self._outbox,
+            beliefs=self._beliefs,
+            doubts=self._doubts,
+            detector=self._detector,
+            contacts=self._contacts,
             rng=self._rng,
         )
         self._answers = Answers(
@@ -366,7 +370,9 @@ class Swim:
         return effects
 
     def _gossip(self, now: float) -> None:
-        self._gossip_seconds = now + self._settings.gossip_interval_seconds
+        # A whole rack that fails is more news than fits: then it is sent more often.
+        hurry = min(_HURRY_MAX, 1 + self._outbox.news.urgent_count // _URGENT_FEW)
+        self._gossip_seconds = now + self._settings.gossip_interval_seconds / hurry
         for member in self._members.draw(self._rng, self._settings.fanout_count):
             if member.address is not None:
                 self._outbox.send(member.address, [])

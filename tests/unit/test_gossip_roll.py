@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable
+from itertools import pairwise
 
 import pytest
 
@@ -154,7 +155,7 @@ def test_whoever_is_outdone_again_and_again_waits_longer_each_time() -> None:
         if rebirth.take(step / 10) is not None:
             moments.append(step / 10)
 
-    waits = [round(after - before, 1) for before, after in zip(moments, moments[1:], strict=False)]
+    waits = [round(after - before, 1) for before, after in pairwise(moments)]
     assert waits[:8] == [0.1, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 60.0]
     assert set(waits[8:]) == {60.0}
     assert rebirth.is_contested

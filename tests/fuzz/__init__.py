@@ -1,0 +1,1 @@
+"""Bytes that nobody should send, in large numbers, against code that must not mind."""

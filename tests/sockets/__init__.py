@@ -1,0 +1,1 @@
+"""Drivers over real sockets on loopback."""
