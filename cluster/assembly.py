@@ -6,6 +6,7 @@ same parts together with a keyed hash instead. It must not know files or sockets
 
 import random
 from collections.abc import Sequence
+from functools import lru_cache
 
 from cluster import keyring
 from cluster.enrolment import NodeKeys
@@ -74,11 +75,12 @@ def make_peer(
 
 def judge_with(authority: TrustedAuthority) -> JudgeChain:
     """What a chain proves to whoever trusts this authority."""
+    read_issuer = lru_cache(maxsize=64)(keyring.read_certificate)
 
     def judge(chain: Chain) -> NodeIdentity | Refused:
         certificates = (
             keyring.read_certificate(chain.node_der),
-            keyring.read_certificate(chain.issuer_der),
+            read_issuer(chain.issuer_der),
         )
         return judge_node(certificates, authority, Ed25519Verifier())
 

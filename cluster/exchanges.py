@@ -6,28 +6,46 @@ one that fails is dropped, since gossip asks again. It must not know what is exc
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import trio
 
 from cluster.conversation import StreamFailed
-from cluster.gossip.messages import Address
 from cluster.peer import Exchange
 
-RUNNING_MAX = 8
+if TYPE_CHECKING:
+    from cluster.gossip.messages import Address
+
+RUNNING_MAX = 4
+"""Some may knock where nobody answers for seconds."""
+BURST_COUNT = 3
+PACE_SECONDS = 0.25
+"""Beyond the burst one exchange begins in so long. In a mass join everybody meets many strangers
+within a second, and whoever waits a little gets most of their papers from one member."""
 WANTED_MAX = 1024
 GATHER_SECONDS = 0.01
 """Wishes that come together are answered together."""
-_IDS_MAX = 512
+_IDS_MAX = 32
+"""Whoever lacks more than these asks for everything that is lacking: it lacks others as well."""
 
 
 class Exchanges:
     """Runs exchanges, one an address at a time."""
 
-    def __init__(self, run_one: Callable[[Exchange], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        run_one: Callable[[Exchange], Awaitable[None]],
+        narrow: Callable[[Exchange], Exchange | None],
+    ) -> None:
+        """`narrow` tells what of a wish has not been granted meanwhile by others."""
         self._run_one = run_one
+        self._narrow = narrow
         self._wanted: dict[Address, Exchange] = {}
         self._running: dict[Address, None] = {}
-        self._places = trio.CapacityLimiter(RUNNING_MAX)
+        self._places = trio.Semaphore(RUNNING_MAX)
+        self._allowance_count = float(BURST_COUNT)
+        self._allowance_seconds = 0.0
         self._has_more = trio.Event()
         self.failures_total = 0
         self.dropped_total = 0
@@ -50,24 +68,59 @@ class Exchanges:
                 await self._has_more.wait()
                 self._has_more = trio.Event()
                 await trio.sleep(GATHER_SECONDS)
-                for address in [one for one in self._wanted if one not in self._running]:
-                    self._running[address] = None
-                    nursery.start_soon(self._serve, address)
+                await self._wait_for_allowance()
+                await self._places.acquire()
+                wish = self._choose()
+                if wish is None:
+                    self._places.release()
+                    continue
+                self._allowance_count -= 1.0
+                self._running[wish.ask] = None
+                nursery.start_soon(self._serve, wish)
+                if self._wanted:
+                    self._has_more.set()
 
-    async def _serve(self, address: Address) -> None:
+    async def _wait_for_allowance(self) -> None:
+        now = trio.current_time()
+        earned = (now - self._allowance_seconds) / PACE_SECONDS
+        self._allowance_count = min(float(BURST_COUNT), self._allowance_count + earned)
+        self._allowance_seconds = now
+        if self._allowance_count < 1.0:
+            await trio.sleep((1.0 - self._allowance_count) * PACE_SECONDS)
+            self._allowance_count, self._allowance_seconds = 1.0, trio.current_time()
+
+    async def _serve(self, wish: Exchange) -> None:
         try:
-            async with self._places:
-                wish = self._wanted.pop(address, None)
-                if wish is not None:
-                    await self._run_one(wish)
-                    self.last_failure = None
+            await self._run_one(wish)
+            self.last_failure = None
         except StreamFailed as error:
             self.failures_total += 1
             self.last_failure = str(error)
         finally:
-            self._running.pop(address, None)
-            if address in self._wanted:
+            self._places.release()
+            self._running.pop(wish.ask, None)
+            if self._wanted:
                 self._has_more.set()
+
+    def _choose(self) -> Exchange | None:
+        """The most useful wish that can be granted now: what we have to tell, then the largest."""
+        for address, wish in list(self._wanted.items()):
+            left = self._narrow(wish)
+            if left is None:
+                del self._wanted[address]
+            else:
+                self._wanted[address] = left
+        free = [one for one in self._wanted.values() if one.ask not in self._running]
+        if not free:
+            return None
+        chosen = max(free, key=lambda one: (bool(one.offered), not one.node_ids, len(one.node_ids)))
+        del self._wanted[chosen.ask]
+        if not chosen.node_ids:
+            return chosen
+        for other in self._wanted.values():
+            if other.node_ids:  # whoever is asked may know those as well
+                chosen = _joined(chosen, replace(other, offered=()))
+        return chosen
 
 
 def _joined(first: Exchange, second: Exchange) -> Exchange:

@@ -17,7 +17,7 @@ import random
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import trio
@@ -128,7 +128,7 @@ class Host:
             bind_host=split_address(_bound(self._udp_socket))[0],
             limits=limits,
         )
-        self._exchanges = Exchanges(self._exchange)
+        self._exchanges = Exchanges(self._exchange, self._narrow)
         self._address = own_address(_bound(self._udp_socket), None, ())
 
     # -- life -------------------------------------------------------------------------------------
@@ -314,6 +314,22 @@ class Host:
             return await answer(self.peer.identity_of(chain), body)
         finally:
             self.submit(meeting.effects)
+
+    def _narrow(self, wish: Exchange) -> Exchange | None:
+        """What others have not granted meanwhile; None if that is all of it.
+
+        Our own id stands for operators' records, which are always wanted.
+        """
+        if wish.offered:
+            return wish
+        if not wish.node_ids:
+            is_met = any(
+                one.is_here and one.address == wish.ask for one in self.view().gossip.members
+            )
+            return None if is_met else wish
+        own, roster = self.keys.identity.node_id, self.peer.roster
+        left = tuple(one for one in wish.node_ids if one == own or roster.identity_of(one) is None)
+        return replace(wish, node_ids=left) if left else None
 
     async def _exchange(self, exchange: Exchange) -> None:
         """One exchange of papers, as the caller."""

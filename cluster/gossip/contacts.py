@@ -15,6 +15,7 @@ from cluster.gossip.messages import Address
 from cluster.gossip.outbox import Outbox
 from cluster.gossip.own import Own
 from cluster.gossip.settings import GossipSettings
+from cluster.ids import NodeId
 
 _STRANGERS_PER_SECOND = 20.0
 _STRANGERS_MAX = 100.0
@@ -82,7 +83,7 @@ class Contacts:
         for seed in missing:
             self._outbox.emit(ChainsWanted(ask=seed))
 
-    def ask_stranger(self, source: Address, now: float) -> None:
+    def ask_stranger(self, claimed: NodeId, source: Address, now: float) -> None:
         """Somebody unknown speaks of our cluster: ask who it is, so many times a second."""
         elapsed = now - self._strangers_seconds
         self._strangers_seconds = now
@@ -90,4 +91,4 @@ class Contacts:
         self._strangers_count = min(_STRANGERS_MAX, left)
         if self._strangers_count >= 1:
             self._strangers_count -= 1
-            self._outbox.emit(ChainsWanted(ask=source))
+            self._outbox.emit(ChainsWanted(ask=source, node_ids=(claimed,)))

@@ -197,6 +197,7 @@ class Detector:
         timeout = target.round_trips.timeout_seconds(self._settings) * self.health.factor
         self._round = Round(
             target=target.node_id,
+            version=target.version,
             address=target.address,
             nonce=self._rng.getrandbits(64),
             began_seconds=now,
@@ -235,6 +236,8 @@ class Detector:
         heard = target.heard_seconds
         if heard is not None and heard > current.began_seconds:
             return
+        if target.version != current.version:
+            return  # it has spoken since
         # A helper that has come into doubt meanwhile says nothing about us by its silence.
         asked = [one for one in current.helpers if self._is_sound(one)]
         missing = [one for one in asked if one not in current.nacks]

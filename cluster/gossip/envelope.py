@@ -97,6 +97,11 @@ def look(datagram: bytes, cluster_id: ClusterId) -> Envelope | Reason:
     )
 
 
+def claimed_sender(datagram: bytes) -> NodeId:
+    """Who a datagram of the right length and cluster says that it is from. Anybody can say so."""
+    return NodeId(_HEAD.unpack_from(datagram)[2])
+
+
 @dataclass(slots=True)
 class _Window:
     epoch: int = 0

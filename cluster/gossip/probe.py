@@ -6,7 +6,7 @@ what came back. It decides nothing. It must not know members or messages.
 
 from dataclasses import dataclass, field
 
-from cluster.gossip.messages import Address
+from cluster.gossip.messages import Address, Version
 from cluster.ids import NodeId
 
 
@@ -15,6 +15,8 @@ class Round:
     """A probe of ours. Asked directly, then again and through helpers, then judged."""
 
     target: NodeId
+    version: Version
+    """Of the target when it was asked: silence says nothing about a later one."""
     address: Address
     nonce: int
     began_seconds: float

@@ -33,7 +33,7 @@ from cluster.gossip.effects import (
     Head,
     Paused,
 )
-from cluster.gossip.envelope import Reason
+from cluster.gossip.envelope import Reason, claimed_sender
 from cluster.gossip.farewell import Farewell
 from cluster.gossip.fields import DecodeError
 from cluster.gossip.ground import BARE, Ground
@@ -324,7 +324,7 @@ class Swim:
         if isinstance(opened, Reason):
             self._outbox.reject(opened, source)
             if opened is Reason.UNKNOWN:
-                self._contacts.ask_stranger(source, now)
+                self._contacts.ask_stranger(claimed_sender(data), source, now)
             elif opened is Reason.REPLAYED:
                 self._answers.answer_earlier_life(data, source, now)
             return

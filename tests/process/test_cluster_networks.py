@@ -76,7 +76,7 @@ def test_one_that_hears_nobody_is_in_doubt_and_knows_that_it_is_alone(fleet: Fle
 
     last.place.deaf_to(*(one.place.address for one in others))
 
-    wait_for(others[0], n1="here", n2="here", n3="here", n4="here", n5="failed")
+    wait_for(others[0], n1="here", n2="here", n3="here", n4="here", n5="suspect")
     wait_until(lambda: last.cluster()["cluster"]["state"] == "isolated", seconds=10, why="it knows")
     assert "unanswered" in last.warnings()
 
