@@ -22,6 +22,7 @@ from cluster.keyring import Ed25519Verifier
 from cluster.papers import Chain
 from cluster.peer import Peer
 from cluster.roster import JudgeChain, Roster
+from cluster.signatures import RememberingVerifier
 
 
 def chain_of(keys: NodeKeys) -> Chain:
@@ -75,13 +76,15 @@ def make_peer(
 
 def judge_with(authority: TrustedAuthority) -> JudgeChain:
     """What a chain proves to whoever trusts this authority."""
+    # One invite brings many nodes: its own certificate is read and verified once.
     read_issuer = lru_cache(maxsize=64)(keyring.read_certificate)
+    verifier = RememberingVerifier(Ed25519Verifier())
 
     def judge(chain: Chain) -> NodeIdentity | Refused:
         certificates = (
             keyring.read_certificate(chain.node_der),
             read_issuer(chain.issuer_der),
         )
-        return judge_node(certificates, authority, Ed25519Verifier())
+        return judge_node(certificates, authority, verifier)
 
     return judge

@@ -5,6 +5,7 @@ stream costs a hundred datagrams: wishes for one address are joined, those that 
 one that fails is dropped, since gossip asks again. It must not know what is exchanged.
 """
 
+import math
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -20,9 +21,10 @@ if TYPE_CHECKING:
 RUNNING_MAX = 4
 """Some may knock where nobody answers for seconds."""
 BURST_COUNT = 3
-PACE_SECONDS = 0.25
+PACE_SECONDS = 0.75
 """Beyond the burst one exchange begins in so long. In a mass join everybody meets many strangers
-within a second, and whoever waits a little gets most of their papers from one member."""
+within a second, and whoever waits a little gets most of their papers from one member. A node that
+has just started has one exchange and no burst, for the same reason."""
 WANTED_MAX = 1024
 GATHER_SECONDS = 0.01
 """Wishes that come together are answered together."""
@@ -44,8 +46,8 @@ class Exchanges:
         self._wanted: dict[Address, Exchange] = {}
         self._running: dict[Address, None] = {}
         self._places = trio.Semaphore(RUNNING_MAX)
-        self._allowance_count = float(BURST_COUNT)
-        self._allowance_seconds = 0.0
+        self._allowance_count = 1.0
+        self._allowance_seconds = math.inf
         self._has_more = trio.Event()
         self.failures_total = 0
         self.dropped_total = 0
@@ -63,6 +65,7 @@ class Exchanges:
 
     async def run(self) -> None:
         """Run what is wanted, until cancelled."""
+        self._allowance_seconds = trio.current_time()
         async with trio.open_nursery() as nursery:
             while True:
                 await self._has_more.wait()

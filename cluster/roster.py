@@ -76,6 +76,7 @@ class Roster:
         self._by_chain: dict[bytes, NodeIdentity] = {}
         self._chains: dict[NodeId, dict[int, tuple[Chain, NodeIdentity]]] = {}
         self._admissions = Admissions()
+        self._new_admissions: list[SignedAdmission] = []
         self._pending: dict[bytes, SignedAdmission] = {}
         self._records: tuple[SignedRecord, ...] = ()
         self._standing: dict[NodeId, tuple[Chain, NodeIdentity]] = {}
@@ -263,7 +264,7 @@ class Roster:
         )
         if refused is not None:
             return False
-        self._admissions = self._admissions.merge([admission])
+        self._new_admissions.append(admission)
         self._dossiers.keep_admission(record.node_id, record.admitted_by, encoded)
         return True
 
@@ -304,6 +305,8 @@ class Roster:
             self.log = self._read(self._records)
             both = (*self.log.records, *self.log.waiting)
             records = tuple(one for one in both if one.hash not in known)
+        self._admissions = self._admissions.merge(self._new_admissions)
+        self._new_admissions.clear()
         self._settle()
         introduced, readmitted, excluded = self._compare()
         return Learned(
