@@ -11,6 +11,7 @@ for it.
 
 import hashlib
 import hmac
+import struct
 from collections.abc import Callable
 from enum import Enum
 from typing import Protocol
@@ -67,11 +68,13 @@ class RememberingVerifier:
 
     def __init__(self, verifier: Verifier) -> None:
         self._verifier = verifier
-        self._known: dict[tuple[bytes, bytes, bytes], bool] = {}
+        self._known: dict[bytes, bool] = {}
+        """By a hash of the question: strangers choose what is asked, and records are large."""
 
     def verify(self, *, public_key: bytes, signature: bytes, message: bytes) -> bool:
         """Whether it was; the same question is answered from memory."""
-        key = (public_key, signature, message)
+        lengths = struct.pack(">II", len(public_key), len(signature))
+        key = hashlib.sha256(lengths + public_key + signature + message).digest()
         held = self._known.get(key)
         if held is None:
             if len(self._known) >= _REMEMBERED_MAX:
