@@ -23,6 +23,16 @@ class Dossiers:
         """Whether this very paper is kept."""
         return mark_of(encoded) in self._marks
 
+    def lacking(self, marks: Iterable[bytes]) -> tuple[bytes, ...]:
+        """Those of somebody else's marks that stand for nothing here."""
+        return tuple(mark for mark in marks if mark not in self._marks)
+
+    def by_marks(self, marks: Iterable[bytes]) -> tuple[bytes, ...]:
+        """The papers that these marks stand for, as far as they are kept."""
+        wanted = dict.fromkeys(marks)
+        kept = (*self._records, *(one for papers in self._of_node.values() for one in papers))
+        return tuple(paper for paper in kept if mark_of(paper) in wanted)
+
     def marks(self) -> tuple[bytes, ...]:
         """What stands for each of them."""
         return tuple(self._marks)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RUNNING_MAX = 4
 """Some may knock where nobody answers for seconds."""
 BURST_COUNT = 3
-PACE_SECONDS = 0.75
+PACE_SECONDS = 0.4
 """Beyond the burst one exchange begins in so long. In a mass join everybody meets many strangers
 within a second, and whoever waits a little gets most of their papers from one member. A node that
 has just started has one exchange and no burst, for the same reason."""

@@ -323,10 +323,7 @@ class Host:
         if wish.offered:
             return wish
         if not wish.node_ids:
-            is_met = any(
-                one.is_here and one.address == wish.ask for one in self.view().gossip.members
-            )
-            return None if is_met else wish
+            return None if self.peer.is_here_at(wish.ask) else wish
         own, roster = self.keys.identity.node_id, self.peer.roster
         left = tuple(one for one in wish.node_ids if one == own or roster.identity_of(one) is None)
         return replace(wish, node_ids=left) if left else None
@@ -342,6 +339,8 @@ class Host:
         chain = Chain(node_der=hello.certificate, issuer_der=hello.issuer_certificate)
         parts = (encode_paper(chain), *answer.parts)
         self.submit(self.peer.hear_papers(parts, exchange.ask, self._clock()))
+        for offer in self.peer.offers_for(answer.parts):
+            await self.stream_client.ask(exchange.ask, PAPERS, encode_request(offer))
 
     def _note_observed(self, peer: Address, seen: Address) -> None:
         try:

@@ -24,6 +24,9 @@ CERTIFICATE_BYTES_MAX = 4096
 """Six times what ours take; a bound on what a stranger can make us parse."""
 OFFER_MAX = 64
 """Papers that may come with a request."""
+WANTED_MAX = 512
+"""Papers that are asked back for at once."""
+_WANTED = "wanted"
 MARKS_MAX = 6000
 """Of papers named in a request: 48 kB. Beyond that some come again, and are passed over."""
 
@@ -134,6 +137,26 @@ def decode_request(body: bytes) -> PapersRequest:
             )
         case _:
             raise Malformed("not a request for papers")
+
+
+def encode_wanted(marks: Iterable[bytes]) -> bytes:
+    """A part of an answer that asks back: these of the asker's papers are lacking here."""
+    return encode_document((_FORMAT, _WANTED, b"".join(tuple(marks)[:WANTED_MAX])))
+
+
+def read_wanted(parts: Iterable[bytes]) -> tuple[bytes, ...]:
+    """The marks that an answer asks for."""
+    marks: list[bytes] = []
+    for part in parts:
+        try:
+            match decode_document(part):
+                case (1, "wanted", bytes() as wanted, *_):
+                    marks.extend(_split(wanted, MARK_BYTES))
+                case _:
+                    continue
+        except Malformed:
+            continue
+    return tuple(dict.fromkeys(marks))[:WANTED_MAX]
 
 
 def _split(data: bytes, size: int) -> tuple[bytes, ...]:

@@ -28,12 +28,15 @@ from cluster.identity.refusals import Refused
 from cluster.ids import NodeId, NodeName
 from cluster.learned import NOTHING, Learned
 from cluster.papers import (
+    OFFER_MAX,
     Chain,
     Paper,
     PapersRequest,
     decode_paper,
     decode_papers,
     encode_paper,
+    encode_wanted,
+    read_wanted,
 )
 from cluster.roster import Roster
 
@@ -41,6 +44,8 @@ _OFFERS = 8
 """Members that a paper too large for a datagram is shown to; each does the same once."""
 OFFERED_BYTES_MAX = 14 * 1024
 """With the marks it fits into one frame of the stream."""
+OFFERS_BYTES_MAX = 48 * 1024
+"""The same for an offer that names no marks."""
 _SYNC_SECONDS = 20.0
 """Between two comparisons of the operators' log with some member: cuts heal, disks are restored."""
 
@@ -178,6 +183,10 @@ class Peer:
             operator_records_waiting_count=len(roster.log.waiting),
         )
 
+    def is_here_at(self, address: Address) -> bool:
+        """Whether a member that takes part says that it is there."""
+        return self._swim.is_here_at(address)
+
     # -- the stream -------------------------------------------------------------------------------
 
     def meet(
@@ -215,9 +224,29 @@ class Peer:
         return identity
 
     def give(self, request: PapersRequest) -> tuple[bytes, ...]:
-        """The answer to somebody who is in; what proves this node is always part of it."""
+        """The answer to somebody who is in; what proves this node is always part of it.
+
+        What the asker has and this node lacks is asked back for.
+        """
         asked = (*request.node_ids, self._own.node_id) if request.node_ids else ()
-        return self._roster.give(asked, request.marks)
+        given = self._roster.give(asked, request.marks)
+        lacking = self._roster.dossiers.lacking(request.marks)
+        return (*given, encode_wanted(lacking)) if lacking else given
+
+    def offers_for(self, parts: Sequence[bytes]) -> list[PapersRequest]:
+        """What to send on after an answer, for what it asked back."""
+        offers: list[PapersRequest] = []
+        batch: list[bytes] = []
+        left_bytes = OFFERS_BYTES_MAX
+        for paper in self._roster.dossiers.by_marks(read_wanted(parts)):
+            if len(batch) >= OFFER_MAX or len(paper) > left_bytes:
+                offers.append(PapersRequest(node_ids=(self._own.node_id,), offered=tuple(batch)))
+                batch, left_bytes = [], OFFERS_BYTES_MAX
+            batch.append(paper)
+            left_bytes -= len(paper)
+        if batch:
+            offers.append(PapersRequest(node_ids=(self._own.node_id,), offered=tuple(batch)))
+        return offers
 
     def give_records(self, request: PapersRequest) -> tuple[bytes, ...]:
         """The answer to somebody whom an operator has withdrawn: why."""

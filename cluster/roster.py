@@ -144,6 +144,11 @@ class Roster:
         """What this node has."""
         return self._dossiers.marks()
 
+    @property
+    def dossiers(self) -> Dossiers:
+        """The papers as they came."""
+        return self._dossiers
+
     def give(self, node_ids: Iterable[NodeId], marks: Iterable[bytes] = ()) -> tuple[bytes, ...]:
         """Papers for somebody who has those of `marks`: of these nodes, or all if none is named.
 

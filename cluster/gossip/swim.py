@@ -195,6 +195,10 @@ class Swim:
             views_different_total=self._answers.views_different_total,
         )
 
+    def is_here_at(self, address: Address) -> bool:
+        """Whether a member that takes part says that it is there."""
+        return self._members.is_here_at(address)
+
     def trust(
         self, introductions: Iterable[Introduction], source: Address | None, now: float
     ) -> list[Effect]:

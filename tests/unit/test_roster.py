@@ -14,7 +14,7 @@ from cluster.identity.operator_records import (
     NodeRevoked,
 )
 from cluster.identity.refusals import Rule
-from cluster.papers import Chain, decode_papers
+from cluster.papers import Chain, decode_papers, encode_wanted, read_wanted
 from cluster.roster import Roster
 from tests.identities import DAY, HOUR, NOW
 from tests.rosters import Club, roster_of, tell
@@ -114,9 +114,7 @@ def test_an_invite_brings_as_many_as_it_says() -> None:
     invite = club.lab.invite(uses=2)
     members = [club.lab.join(invite, f"n{number}") for number in range(2, 5)]
 
-    outcomes = [
-        club.roster.welcome(chain_of(keys), now_unix_seconds=NOW)[1] for keys in members
-    ]
+    outcomes = [club.roster.welcome(chain_of(keys), now_unix_seconds=NOW)[1] for keys in members]
 
     assert outcomes[:2] == [None, None]
     assert outcomes[2] is not None
@@ -272,3 +270,19 @@ def test_a_chain_of_another_cluster_is_nobody() -> None:
 
     assert refused is not None
     assert names(club.roster) == ["n1"]
+
+
+def test_who_is_asked_asks_back_for_what_the_asker_has_and_it_lacks() -> None:
+    club = Club()
+    members = [club.newcomer(f"n{number}") for number in range(2, 90)]
+    for keys in members:
+        club.admit(keys)
+    poor = roster_of(club.newcomer("x1"))
+
+    lacking = poor.dossiers.lacking(club.roster.marks())
+    wanted = read_wanted([b"junk", encode_wanted(lacking)])
+    poor.learn(decode_papers(club.roster.dossiers.by_marks(wanted)))
+
+    assert names(poor) == names(club.roster)
+    assert poor.dossiers.lacking(club.roster.marks()) == ()
+    assert read_wanted(club.roster.give(())) == ()

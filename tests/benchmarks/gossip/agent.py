@@ -10,6 +10,7 @@ Says `{"ready": true}` once it has its sockets, and waits for a line on its stan
 Everything that it sees of others goes to standard output as a line of JSON, with CLOCK_MONOTONIC.
 """
 
+import gc
 import json
 import os
 import random
@@ -161,4 +162,6 @@ async def main(folder: Path, host: str) -> None:
 
 
 if __name__ == "__main__":
+    gc.collect()
+    gc.freeze()  # as the agent does: what start-up made need not be walked again
     trio.run(main, Path(sys.argv[1]), sys.argv[2])
