@@ -206,5 +206,6 @@ async def test_a_node_whose_epoch_is_lost_goes_on_above_what_its_peers_remember(
 
         async with second.running() as mate:
             await until(lambda: mate.view().gossip.version.epoch > 3)
-            await until(lambda: sees(founder) == {"n2": "alive"})
+            # So many lives in a row also look like flapping.
+            await until(lambda: sees(founder)["n2"] in ("alive", "degraded"))
         assert EpochFile(second.folder / "epoch").read() > 3
