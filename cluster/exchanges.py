@@ -28,6 +28,8 @@ has just started has one exchange and no burst, for the same reason."""
 WANTED_MAX = 1024
 GATHER_SECONDS = 0.01
 """Wishes that come together are answered together."""
+_MANY_COUNT = 4
+"""Whoever named fewer strangers knows them; of many, somebody near may know all."""
 _IDS_MAX = 32
 """Whoever lacks more than these asks for everything that is lacking: it lacks others as well."""
 
@@ -39,8 +41,16 @@ class Exchanges:
         self,
         run_one: Callable[[Exchange], Awaitable[None]],
         narrow: Callable[[Exchange], Exchange | None],
+        near: Callable[[], "Address | None"] = lambda: None,
     ) -> None:
-        """`narrow` tells what of a wish has not been granted meanwhile by others."""
+        """`narrow` tells what of a wish has not been granted meanwhile by others.
+
+        `near` names a member with whom a connection is open: it is asked first, since a handshake
+        costs more than all the rest, and whoever let us in knows most.
+        """
+        self._near = near
+        self._avoided: Address | None = None
+        """Who was near and could not grant all of a wish."""
         self._run_one = run_one
         self._narrow = narrow
         self._wanted: dict[Address, Exchange] = {}
@@ -78,8 +88,9 @@ class Exchanges:
                     self._places.release()
                     continue
                 self._allowance_count -= 1.0
-                self._running[wish.ask] = None
-                nursery.start_soon(self._serve, wish)
+                asked = self._nearest(wish)
+                self._running[asked] = None
+                nursery.start_soon(self._serve, replace(wish, ask=asked), wish)
                 if self._wanted:
                     self._has_more.set()
 
@@ -92,10 +103,17 @@ class Exchanges:
             await trio.sleep((1.0 - self._allowance_count) * PACE_SECONDS)
             self._allowance_count, self._allowance_seconds = 1.0, trio.current_time()
 
-    async def _serve(self, wish: Exchange) -> None:
+    def _nearest(self, wish: Exchange) -> "Address":
+        is_many = len(wish.node_ids) >= _MANY_COUNT
+        near = self._near() if is_many and not wish.offered else None
+        is_free = near is not None and near not in self._running and near != self._avoided
+        return near if near is not None and is_free else wish.ask
+
+    async def _serve(self, wish: Exchange, meant: Exchange) -> None:
         try:
             await self._run_one(wish)
             self.last_failure = None
+            self._settle(wish, meant)
         except StreamFailed as error:
             self.failures_total += 1
             self.last_failure = str(error)
@@ -104,6 +122,17 @@ class Exchanges:
             self._running.pop(wish.ask, None)
             if self._wanted:
                 self._has_more.set()
+
+    def _settle(self, wish: Exchange, meant: Exchange) -> None:
+        """Ask whoever was meant for what somebody nearer did not know."""
+        if wish.ask == meant.ask:
+            self._avoided = None
+            return
+        left = self._narrow(meant)
+        if left is not None:
+            self._avoided = wish.ask
+            self._allowance_count += 1.0  # a detour; it does not count
+            self.want(left)
 
     def _choose(self) -> Exchange | None:
         """The most useful wish that can be granted now: what we have to tell, then the largest."""

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import trio
+import trio.lowlevel
 
 from cluster import tls
 from cluster.addresses import read_socket_address, split_address
@@ -47,7 +48,7 @@ from cluster.peer import (
     PersistPapers,
     Withdrawn,
 )
-from cluster.places import is_own_host, look_up, own_address
+from cluster.places import Announced, is_own_host, look_up, own_address
 from cluster.stream import StreamClient, StreamLimits, StreamServer
 from cluster.stream_frames import Hello
 from cluster.udp import Datagrams
@@ -59,6 +60,8 @@ LOOK_SECONDS = 30.0
 LOOK_ALONE_SECONDS = 3.0
 """While nobody is known."""
 REMEMBERED_SEEDS_MAX = 16
+PAPERS_AT_ONCE = 256
+"""Judged before anybody else has a turn: 50 ms, where all of a large cluster's take seconds."""
 WITHDRAWN = (Rule.REVOKED, Rule.REMOVED)
 """Whoever is refused by these is told what operators have said, and nothing else."""
 
@@ -128,16 +131,15 @@ class Host:
             bind_host=split_address(_bound(self._udp_socket))[0],
             limits=limits,
         )
-        self._exchanges = Exchanges(self._exchange, self._narrow)
+        self._exchanges = Exchanges(
+            self._exchange, self._narrow, lambda: self.stream_client.kept_address
+        )
+        self._announced = Announced(_bound(self._udp_socket), settings.advertise)
         self._address = own_address(_bound(self._udp_socket), None, ())
 
     # -- life -------------------------------------------------------------------------------------
 
-    async def run(
-        self,
-        *,
-        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
-    ) -> None:
+    async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         """Take part until cancelled, or until this node has left.
 
         Raises:
@@ -194,6 +196,11 @@ class Host:
         return self._address
 
     @property
+    def is_accepted(self) -> bool:
+        """Whether the certificate of this life has been accepted by a member."""
+        return self.peer.roster.identity_by(self._chain) is not None
+
+    @property
     def last_failure(self) -> str | None:
         """Why the latest exchange over a stream failed; None after one that went well."""
         return self._exchanges.last_failure
@@ -202,6 +209,10 @@ class Host:
     def disk_trouble(self) -> str | None:
         """Why something could not be kept, in one line, while that is so."""
         return self._writing.trouble
+
+    async def kept(self) -> str | None:
+        """Wait for the disk (`Writing.kept`)."""
+        return await self._writing.kept()
 
     def view(self) -> PeerView:
         """What this node knows of its cluster now."""
@@ -338,7 +349,11 @@ class Host:
         self._note_observed(exchange.ask, hello.seen)
         chain = Chain(node_der=hello.certificate, issuer_der=hello.issuer_certificate)
         parts = (encode_paper(chain), *answer.parts)
-        self.submit(self.peer.hear_papers(parts, exchange.ask, self._clock()))
+        for begin in range(0, len(parts), PAPERS_AT_ONCE):
+            end = begin + PAPERS_AT_ONCE
+            source = exchange.ask if end >= len(parts) else None
+            self.submit(self.peer.hear_papers(parts[begin:end], source, self._clock()))
+            await trio.lowlevel.checkpoint()
         for offer in self.peer.offers_for(answer.parts):
             await self.stream_client.ask(exchange.ask, PAPERS, encode_request(offer))
 
@@ -355,16 +370,11 @@ class Host:
     # -- names ------------------------------------------------------------------------------------
 
     async def _find_address(self) -> Address:
-        wanted = self._settings.advertise
-        bound = _bound(self._udp_socket)
-        advertised: Address | None = None
-        if wanted:
-            text = wanted if _has_port(wanted) else f"{wanted}:{split_address(bound)[1]}"
-            found = await look_up((text,))
-            advertised = found[0] if found else None
-            if advertised is None:
-                self._hear(Alarm(line=f"cluster_advertise: {wanted} is not found; check the name"))
-        return own_address(bound, advertised, self._seeds)
+        before = self._announced.trouble
+        address = await self._announced.find(self._seeds)
+        if (trouble := self._announced.trouble) is not None and before is None:
+            self._hear(Alarm(line=trouble))
+        return address
 
     async def _look_for_ever(self) -> None:
         while True:
@@ -385,11 +395,3 @@ class Host:
 
 def _bound(one: socket.socket) -> Address:
     return read_socket_address(one.getsockname())
-
-
-def _has_port(text: str) -> bool:
-    try:
-        split_address(text)
-    except Malformed:
-        return False
-    return True

@@ -8,13 +8,17 @@ thread, and what it finds is handed in. It must not know who is at an address.
 import fcntl
 import ipaddress
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeAlias
 
 import trio
 
 from cluster.addresses import join_address, split_address
 from cluster.errors import Malformed
 from cluster.gossip.messages import Address
+
+LookUp: TypeAlias = Callable[[Sequence[str]], Awaitable[tuple[Address, ...]]]
+"""All addresses of HOST:PORT texts."""
 
 LOOKUP_SECONDS = 5.0
 ADDRESSES_PER_NAME_MAX = 8
@@ -71,6 +75,35 @@ def own_address(bound: Address, advertised: Address | None, seeds: Sequence[Addr
     return join_address(next(iter(_interface_addresses()), "127.0.0.1"), port)
 
 
+class Announced:
+    """Where a node says that it is: where its operator says, else as `own_address` finds out."""
+
+    def __init__(self, bound: Address, wanted: str | None, *, find: LookUp = look_up) -> None:
+        """`wanted` is HOST or HOST:PORT; without a port it is that of the socket."""
+        self._look_up = find
+        self._bound = bound
+        self._wanted = wanted if wanted is None or _has_port(wanted) else _with_port(wanted, bound)
+        self._latest: Address | None = None
+        self.trouble: str | None = None
+        """Why the operator's word cannot be followed now, in one line."""
+
+    async def find(self, seeds: Sequence[Address]) -> Address:
+        """Where that is now.
+
+        A name that is not found for a while does not move the node; of the addresses of a name the
+        one before is kept while it is among them, since answers come in any order.
+        """
+        if self._wanted is None:
+            return own_address(self._bound, None, seeds)
+        found = await self._look_up((self._wanted,))
+        self.trouble = None
+        if found and self._latest not in found:
+            self._latest = found[0]
+        if not found:
+            self.trouble = f"cluster_advertise: {self._wanted} is not found; check the name"
+        return own_address(self._bound, self._latest, seeds)
+
+
 def is_own_host(host: str) -> bool:
     """Whether this is an address of this machine: then nobody translates it on the way."""
     if not _is_ip(host):
@@ -79,9 +112,21 @@ def is_own_host(host: str) -> bool:
     with socket.socket(family, socket.SOCK_DGRAM) as asking:
         try:
             asking.bind((host, 0))
-        except OSError:
+        except (OSError, UnicodeError):  # a peer has written what stands behind a `%`
             return False
     return True
+
+
+def _has_port(text: str) -> bool:
+    try:
+        split_address(text)
+    except Malformed:
+        return False
+    return True
+
+
+def _with_port(host: str, bound: Address) -> str:
+    return f"{host}:{split_address(bound)[1]}"
 
 
 def _source_towards(host: str) -> str | None:

@@ -7,24 +7,23 @@ agree. The rules:
 
 1. A node is in while one of its chains holds, an admission by that chain's invite stands, and no
    operator has withdrawn it. Of several such chains the newest counts.
-2. An admission counts once the admitting member's own chain is known: so papers about a node always
-   travel with those of whoever admitted it, up to a founder (`give`).
+2. An admission counts once the chain that it is about and the admitting member's own are known: so
+   papers about a node always travel with those of whoever admitted it, up to a founder (`give`).
 3. Nothing is forgotten: a chain that is out keeps its node from being admitted as a stranger.
 
 Whatever changes is told as `Learned`. Invites are judged by wall time, which is handed in.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from cluster.countersigned import Countersigned
 from cluster.dossiers import Dossiers
 from cluster.errors import Malformed
 from cluster.gossip.members import Introduction
 from cluster.identity.admission import (
     AdmissionRecord,
-    Admissions,
     SignedAdmission,
-    check_admission,
     sign_admission,
 )
 from cluster.identity.chains import NodeIdentity, TrustedAuthority
@@ -38,10 +37,10 @@ from cluster.learned import NOTHING, Learned
 from cluster.papers import Chain, Paper, encode_paper
 from cluster.signatures import RememberingVerifier, Signer, Verifier
 
-_PENDING_MAX = 1024
-"""Admissions by members whose chain has not come."""
 _STRANGERS_MAX = 16_384
 """Nodes whose chain holds and that nobody has admitted: they wait for a word or a paper."""
+_SAME_MAX = 16
+"""Certificates of one node by one invite: each return by the same token makes one."""
 
 JudgeChain = Callable[[Chain], NodeIdentity | Refused]
 """What a chain proves; raises `Malformed` for bytes that are no certificates."""
@@ -75,9 +74,12 @@ class Roster:
         self._dossiers = Dossiers()
         self._by_chain: dict[bytes, NodeIdentity] = {}
         self._chains: dict[NodeId, dict[int, tuple[Chain, NodeIdentity]]] = {}
-        self._admissions = Admissions()
-        self._new_admissions: list[SignedAdmission] = []
-        self._pending: dict[bytes, SignedAdmission] = {}
+        self._admissions = Countersigned(
+            cluster_id=authority.cluster_id,
+            chains=self._chains,
+            dossiers=self._dossiers,
+            verifier=self._verifier,
+        )
         self._records: tuple[SignedRecord, ...] = ()
         self._standing: dict[NodeId, tuple[Chain, NodeIdentity]] = {}
         self._out: dict[NodeId, str] = {}
@@ -170,12 +172,16 @@ class Roster:
     def learn(self, papers: Iterable[Paper]) -> Learned:
         """Papers from a peer, from disk, or from this machine's operator."""
         change = _Change()
-        for paper in papers:
-            encoded = encode_paper(paper)
-            if not self._dossiers.has(encoded) and self._take(paper, encoded):
+        encoded = {encode_paper(one): one for one in papers}
+        new = {key: one for key, one in encoded.items() if not self._dossiers.has(key)}
+        # Admissions count once the chains are known that they are about.
+        for key, paper in sorted(new.items(), key=lambda one: not isinstance(one[1], Chain)):
+            if not isinstance(paper, SignedRecord) and self._take(paper, key):
                 change.papers.append(paper)
-                change.is_log_new = change.is_log_new or isinstance(paper, SignedRecord)
-        self._take_pending(change)
+        change.papers.extend(self._admissions.take_waiting())
+        records = self._take_records([one for one in new.values() if isinstance(one, SignedRecord)])
+        change.papers.extend(records)
+        change.is_log_new = bool(records)
         return self._conclude(change)
 
     def welcome(self, chain: Chain, *, now_unix_seconds: int) -> tuple[Learned, Refused | None]:
@@ -184,11 +190,11 @@ class Roster:
         Raises:
             Malformed: these are no certificates.
         """
+        if self.identity_by(chain) is not None:
+            return NOTHING, None
         judged = self._judge_chain(chain)
         if isinstance(judged, Refused):
             return NOTHING, judged
-        if self.identity_by(chain) is not None:
-            return NOTHING, None
         learned = self.learn([chain])
         decided = decide_admission(
             judged,
@@ -228,15 +234,11 @@ class Roster:
         )
         return sign_admission(record, self._signer)
 
-    def _take(self, paper: Paper, encoded: bytes) -> bool:
+    def _take(self, paper: Chain | SignedAdmission, encoded: bytes) -> bool:
         """Keep one paper, if it is what it claims to be."""
-        match paper:
-            case Chain():
-                return self._take_chain(paper, encoded)
-            case SignedAdmission():
-                return self._take_admission(paper, encoded)
-            case SignedRecord():
-                return self._take_record(paper, encoded)
+        if isinstance(paper, Chain):
+            return self._take_chain(paper, encoded)
+        return self._admissions.take(paper, encoded)
 
     def _take_chain(self, chain: Chain, encoded: bytes) -> bool:
         try:
@@ -245,41 +247,38 @@ class Roster:
             return False
         if isinstance(identity, Refused):
             return False
-        is_stranger = identity.node_id not in self._chains
-        if is_stranger and len(self._chains) - len(self._standing) >= _STRANGERS_MAX:
+        held = self._chains.get(identity.node_id)
+        if held is None and len(self._chains) - len(self._standing) >= _STRANGERS_MAX:
             return False  # whoever holds an invite that has ended can make as many as they like
+        serial = identity.rights.serial
+        if sum(one.rights.serial == serial for _, one in (held or {}).values()) >= _SAME_MAX:
+            return False
+        known = self.identity_of(identity.node_id)
+        if known is not None and (known.name, known.rack) != (identity.name, identity.rack):
+            return False  # made for somebody else's key: a node moves under a new one
         self._chains.setdefault(identity.node_id, {})[identity.serial] = (chain, identity)
         self._by_chain[chain.hash] = identity
         self._dossiers.keep_chain(identity.node_id, encoded)
         return True
 
-    def _take_admission(self, admission: SignedAdmission, encoded: bytes) -> bool:
-        record = admission.record
-        chains = self._chains.get(record.admitted_by)
-        if not chains:
-            if len(self._pending) < _PENDING_MAX:
-                self._pending[encoded] = admission
-            return False
-        _, admitter = next(iter(chains.values()))
-        refused = check_admission(
-            admission,
-            cluster_id=self._authority.cluster_id,
-            public_key=admitter.public_key,
-            verifier=self._verifier,
-        )
-        if refused is not None:
-            return False
-        self._new_admissions.append(admission)
-        self._dossiers.keep_admission(record.node_id, record.admitted_by, encoded)
-        return True
+    def _take_records(self, records: Sequence[SignedRecord]) -> list[SignedRecord]:
+        """Keep those that stand. The log is read once for all whose content is new."""
+        fresh: dict[bytes, SignedRecord] = {}
+        known = {one.hash for one in self._records}
+        for one in records:
+            if one.hash not in known:
+                fresh.setdefault(one.hash, one)
+        taken: list[SignedRecord] = []
+        if len(fresh) > 1:
+            refused = {one.hash for one, _ in self._read((*self._records, *fresh.values())).refused}
+            taken = [one for one in fresh.values() if one.hash not in refused]
+            self._records = gather(self._records, taken)
+            for one in taken:
+                self._dossiers.keep_record(encode_paper(one))
+        rest = (one for one in records if not self._dossiers.has(encode_paper(one)))
+        return [*taken, *(one for one in rest if self._take_record(one))]
 
-    def _take_pending(self, change: _Change) -> None:
-        waiting, self._pending = self._pending, {}
-        for encoded, admission in waiting.items():
-            if not self._dossiers.has(encoded) and self._take_admission(admission, encoded):
-                change.papers.append(admission)
-
-    def _take_record(self, record: SignedRecord, encoded: bytes) -> bool:
+    def _take_record(self, record: SignedRecord) -> bool:
         """A record is kept if it stands or waits; one that is refused now may stand later.
 
         (By an operator whose own record has not come.) It is offered again by whoever has it.
@@ -290,7 +289,7 @@ class Roster:
         if self.judge_record(record) is not None:
             return False
         self._records = gather(self._records, [record])
-        self._dossiers.keep_record(encoded)
+        self._dossiers.keep_record(encode_paper(record))
         return True
 
     def _read(self, records: Iterable[SignedRecord]) -> OperatorLog:
@@ -310,8 +309,6 @@ class Roster:
             self.log = self._read(self._records)
             both = (*self.log.records, *self.log.waiting)
             records = tuple(one for one in both if one.hash not in known)
-        self._admissions = self._admissions.merge(self._new_admissions)
-        self._new_admissions.clear()
         self._settle()
         introduced, readmitted, excluded = self._compare()
         return Learned(
@@ -329,7 +326,9 @@ class Roster:
             for chains in self._chains.values()
             for _, identity in chains.values()
         }
-        self.settlement = settle(self._admissions, invites=invites, approved=self.log.approved)
+        self.settlement = settle(
+            self._admissions.all(), invites=invites, approved=self.log.approved
+        )
 
     def _compare(
         self,

@@ -231,6 +231,11 @@ class StreamClient:
             self._may_keep = False
             await self._drop(list(self._kept))
 
+    @property
+    def kept_address(self) -> Address | None:
+        """With whom a connection is open and idle; the latest of several."""
+        return next(reversed(self._kept), None)
+
     async def ask(self, address: Address, kind: str, body: bytes = b"") -> Answer:
         """Ask whoever is at an address.
 
@@ -284,6 +289,9 @@ class StreamClient:
 
     async def _connect(self, address: Address) -> tuple[Conversation, PeerHello]:
         host, port = split_address(address)
+        if not _is_ip(host):
+            # Peers choose what stands there: a name would be looked up, and may be none at all.
+            raise StreamFailed("a name where an address belongs")
         seconds = self._limits.handshake_seconds
         try:
             with trio.fail_after(seconds):
@@ -354,6 +362,14 @@ class StreamClient:
                 await kept.conversation.cut()
         if not self._kept:
             self._has_kept = trio.Event()
+
+
+def _is_ip(host: str) -> bool:
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _one_address(host: str) -> str | None:

@@ -2,11 +2,11 @@
 
 Its own file so that the settings, which are the security of every stream, stand on one screen. TLS
 proves that the peer holds a key that the authority's invites have certified, and nothing else: who
-that is, whether it was admitted and whether its time has ended is judged afterwards by
-`cluster.identity`, from what `read_peer_certificate` returns. Hence no check of host
-names, and no check of time: a certificate that has ended must not cut a node off (its power still
-has to be counted). It must not know sockets: the contexts serve trio and the standard library
-alike.
+that is, whether it was admitted and whether its time has ended is judged afterwards (`roster`),
+from the certificates of its hello, the first of which must be that of the connection. Hence no
+check of host names, and no check of time: a certificate that has ended must not cut a node off (its
+power still has to be counted). It must not know sockets: the contexts serve trio and the standard
+library alike.
 """
 
 import ssl

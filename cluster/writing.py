@@ -12,6 +12,7 @@ import trio
 from cluster.durable import DurableFailed
 from cluster.gossip.effects import Head
 from cluster.gossip.messages import Address
+from cluster.identity.operator_records import SignedRecord
 from cluster.ids import NodeId
 from cluster.keeping import Keeping
 from cluster.papers import Paper
@@ -28,10 +29,14 @@ class Writing:
         """`complain` is told once, in a line, when the disk begins to refuse."""
         self._keeping = keeping
         self._complain = complain
+        self._records: list[Paper] = []
+        """Of operators. Apart from other papers, as they lie in a file of their own: what one file
+        has taken is not written again because the other refused."""
         self._papers: list[Paper] = []
         self._heads: tuple[tuple[Head, ...], Mapping[NodeId, Address]] | None = None
         self._epoch: int | None = None
         self._has_work = trio.Event()
+        self._has_tried = trio.Event()
         self.trouble: str | None = None
         """Why something could not be kept, in one line, while that is so."""
 
@@ -42,9 +47,19 @@ class Writing:
 
     def keep_papers(self, papers: Iterable[Paper]) -> None:
         """Add these."""
-        if len(self._papers) < PAPERS_MAX:
-            self._papers.extend(papers)
+        for paper in papers:
+            waiting = self._records if isinstance(paper, SignedRecord) else self._papers
+            if len(waiting) < PAPERS_MAX:
+                waiting.append(paper)
         self._has_work.set()
+
+    async def kept(self) -> str | None:
+        """Wait until the papers that were handed in are on disk; why not, if the disk refuses."""
+        while self._records or self._papers:
+            if self.trouble is not None:
+                return self.trouble
+            await self._has_tried.wait()
+        return None
 
     def keep_heads(self, heads: tuple[Head, ...], addresses: Mapping[NodeId, Address]) -> None:
         """Put these in the place of those before."""
@@ -68,8 +83,14 @@ class Writing:
                 if self.trouble is None:
                     self._complain(str(error))
                 self.trouble = str(error)
+                self._tell_tried()
                 await trio.sleep(RETRY_SECONDS)
                 self._has_work.set()
+            self._tell_tried()
+
+    def _tell_tried(self) -> None:
+        tried, self._has_tried = self._has_tried, trio.Event()
+        tried.set()
 
     def _write(self) -> None:
         """In a thread; each of the three is taken back only once it is on disk."""
@@ -78,9 +99,10 @@ class Writing:
             self._keeping.keep_epoch(epoch)
             if self._epoch == epoch:
                 self._epoch = None
-        papers = list(self._papers)
-        self._keeping.keep_papers(papers)
-        del self._papers[: len(papers)]
+        for waiting in (self._records, self._papers):
+            papers = list(waiting)
+            self._keeping.keep_papers(papers)
+            del waiting[: len(papers)]
         heads = self._heads
         if heads is not None:
             self._keeping.keep_heads(*heads)

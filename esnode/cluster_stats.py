@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from cluster.gossip.view import GossipView
 from cluster.host import Host
+from cluster.ids import RackId
 from esnode.metrics.model import ClusterStats, Sample
 from esnode.peering import Peering
 
@@ -44,11 +45,7 @@ def count_cluster(peering: Peering) -> ClusterStats | None:
             (("equal",), gossip.views_equal_total),
             (("different",), gossip.views_different_total),
         ),
-        state_ages_seconds=tuple(
-            ((one.name,), one.state_age_seconds)
-            for one in gossip.members
-            if one.rack == identity.rack
-        ),
+        state_ages_seconds=state_ages(gossip, identity.rack),
         datagrams_total=_both(host, "datagrams_total"),
         datagram_bytes_total=_both(host, "bytes_total"),
         datagram_errors_total=_labelled(host.datagrams.errors_total),
@@ -65,6 +62,17 @@ def _members(gossip: GossipView) -> tuple[Sample, ...]:
     counts["alive"] += 1
     states = ("alive", "degraded", "suspect", "failed", "left", "removed")
     return tuple(((state,), counts[state]) for state in states)
+
+
+def state_ages(gossip: GossipView, rack: RackId) -> tuple[Sample, ...]:
+    """By rack mate; of several keys under one name, a reimaged machine, whoever told last."""
+    ages: dict[str, float | None] = {}
+    for one in gossip.members:
+        if one.rack != rack:
+            continue
+        known = [age for age in (ages.get(one.name), one.state_age_seconds) if age is not None]
+        ages[one.name] = min(known, default=None)
+    return tuple(((name,), age) for name, age in ages.items())
 
 
 def _both(host: Host, what: str) -> tuple[Sample, ...]:

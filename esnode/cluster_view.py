@@ -5,6 +5,7 @@ a deadline, whoever looks and however many do; a rack that does not answer is sh
 speaker told last. It must not know how it is shown.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -38,6 +39,8 @@ KEPT_SECONDS = 1.0
 """Whoever looks within a second sees the same answers."""
 TRIES = 2
 AT_ONCE = 16
+REPORTS_PER_MEMBER = 2
+"""Of an answer, for each member known here: the asked may know more, and must not keep us busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,7 @@ class ClusterView:
     def __init__(self, peering: Peering) -> None:
         self._peering = peering
         self._details: dict[RackId, _Detail] = {}
+        self._asked_seconds: dict[RackId, float] = {}
         self._views: tuple[float, list[OtherView]] | None = None
         self._asking = trio.Lock()
         self._places = trio.CapacityLimiter(AT_ONCE)
@@ -110,11 +114,13 @@ class ClusterView:
             state = state_of(member)
             if state is not None:
                 told[member.node_id] = Told(state=state, age_seconds=member.state_age_seconds)
-        for detail in self._details.values():
+        racks = {member.node_id: member.rack for member in gossip.members}
+        for rack, detail in self._details.items():
             passed = host.now - detail.at_seconds
             for report in detail.reports:
                 state = _read_state(report)
-                if state is not None and report.node_id not in told:
+                # A member is asked about its own rack, and has no say about others.
+                if state is not None and racks.get(report.node_id) == rack:
                     age = None
                     if report.state_age_seconds is not None:
                         age = report.state_age_seconds + passed
@@ -130,8 +136,8 @@ class ClusterView:
             self._details = {rack: one for rack, one in self._details.items() if rack in racks}
             async with trio.open_nursery() as nursery:
                 for rack, members in racks.items():
-                    kept = self._details.get(rack)
-                    if kept is None or host.now - kept.at_seconds > KEPT_SECONDS:
+                    # Whether it answered or not: whoever looks next must not wait for it as well.
+                    if host.now - self._asked_seconds.get(rack, -math.inf) > KEPT_SECONDS:
                         nursery.start_soon(self._ask_rack, host, rack, members)
 
     async def _ask_rack(self, host: Host, rack: RackId, members: Sequence[MemberView]) -> None:
@@ -145,7 +151,8 @@ class ClusterView:
                     reports = await _ask(host, member, RACK)
                     if reports is not None:
                         self._details[rack] = _Detail(reports=reports, at_seconds=host.now)
-                        return
+                        break
+        self._asked_seconds[rack] = host.now
 
     async def _ask_everybody(self) -> list[OtherView]:
         """Every member's own view; as for racks, once a second whoever looks."""
@@ -188,7 +195,7 @@ async def _ask(host: Host, member: MemberView, kind: str) -> tuple[NodeReport, .
     except StreamFailed:
         return None
     reports = []
-    for part in parts:
+    for part in parts[: REPORTS_PER_MEMBER * (len(host.view().gossip.members) + 1)]:
         try:
             reports.append(decode_report(part))
         except Malformed:

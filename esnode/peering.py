@@ -53,6 +53,8 @@ SUMMARY_SECONDS = 5.0
 """How often a rack's speaker tells the other racks."""
 APPROVAL_SECONDS = 2.0
 """The same for an invite that waits for an operator, who will not be as quick."""
+KEEP_SECONDS = 3.0
+"""For a disk to take an operator's record."""
 ADMISSION_SECONDS = 10.0
 """How long `join` waits for a member's countersignature before it says that none came."""
 
@@ -121,17 +123,24 @@ class Peering:
             return RETRY_SECONDS
         finally:
             self.host = None
-        return float("inf")
+        # Whoever ended it may have been cut off before it could say so: look again.
+        return float("inf") if self.trouble_code == "withdrawn" else 0.0
 
     async def _run_host(self, keys: NodeKeys) -> None:
         bind = self._config.cluster_bind
         sockets = open_both_sockets(bind.host, bind.port)
         try:
             host = self._make_host(keys, sockets)
+            refused: DurableFailed | None = None
             with trio.CancelScope() as self._running:
                 async with trio.open_nursery() as nursery:
-                    await nursery.start(host.run)
-                    self._begin(host)
+                    try:
+                        await nursery.start(host.run)
+                        self._begin(host)
+                    except DurableFailed as error:  # out of a nursery it would come as a group
+                        refused = error
+            if refused is not None:
+                raise refused
             self._end(host)
         finally:
             for one in sockets:
@@ -151,7 +160,7 @@ class Peering:
             unix_clock=unix_seconds,
             rng=random.Random(secrets.randbits(64)),
             hear=self._hear,
-            answers={RACK: self._answer_rack, VIEW: self._answer_view},
+            answers={RACK: self.answer_rack, VIEW: self.answer_view},
         )
 
     def _begin(self, host: Host) -> None:
@@ -217,11 +226,27 @@ class Peering:
 
     # -- what members ask -------------------------------------------------------------------------
 
-    async def _answer_rack(self, asker: NodeIdentity, body: bytes) -> Iterable[bytes]:
-        return rack_reports(self.running(), self.own_state)
+    async def answer_rack(self, asker: NodeIdentity, body: bytes) -> Iterable[bytes]:
+        """How the nodes of this rack are.
 
-    async def _answer_view(self, asker: NodeIdentity, body: bytes) -> Iterable[bytes]:
-        return view_reports(self.running())
+        Raises:
+            PeerFault: this node takes no part, or not yet.
+        """
+        return rack_reports(self._asked(), self.own_state)
+
+    async def answer_view(self, asker: NodeIdentity, body: bytes) -> Iterable[bytes]:
+        """What this node takes everybody for.
+
+        Raises:
+            PeerFault: as for the rack.
+        """
+        return view_reports(self._asked())
+
+    def _asked(self) -> Host:
+        try:
+            return self.running()
+        except NotInCluster as error:
+            raise PeerFault(str(error)) from None  # any other error ends the server of streams
 
     def running(self) -> Host:
         """The host.
@@ -291,8 +316,8 @@ class Peering:
         self.events.add("self", host.keys.identity.name, after="left", reason="asked to")
         return informed
 
-    async def renew(self, token: str) -> NodeKeys:
-        """Take a new certificate for this node's key.
+    async def renew(self, token: str) -> tuple[NodeKeys, bool]:
+        """Take a new certificate for this node's key; whether a member has accepted it by then.
 
         Raises:
             PeerFault: the token does not hold.
@@ -308,11 +333,10 @@ class Peering:
             )
         self._running.cancel()  # a new life shows the new certificate to everybody
         self._changed.set()
-        await self._admitted(keys)
-        return keys
+        return keys, await self._admitted(keys)
 
-    def hear_operator(self, payload: bytes, signature: bytes) -> str:
-        """A record that this machine's operator signed; what it says, if it stands.
+    async def hear_operator(self, payload: bytes, signature: bytes) -> str:
+        """A record that this machine's operator signed; what it says, once it stands on disk.
 
         Raises:
             NotInCluster: nobody is there to tell.
@@ -323,7 +347,13 @@ class Peering:
         refused = host.hear_operator(signed)
         if refused is not None:
             raise PeerFault(refused)
-        return record_line(signed)
+        trouble = None
+        with trio.move_on_after(KEEP_SECONDS) as waiting:
+            trouble = await host.kept()
+        if waiting.cancelled_caught:
+            trouble = "the disk does not answer"
+        line = record_line(signed)
+        return line if trouble is None else f"{line} (told to members, not kept here: {trouble})"
 
     def _make_room(self, invite: OpenedInvite) -> None:
         """A withdrawn node's key is worth nothing any more: the next one gets another."""
@@ -335,9 +365,11 @@ class Peering:
         aside = folder.with_name(f"{folder.name}.withdrawn-{int(unix_seconds())}")
         try:
             folder.rename(aside)
+            forget(self._folder)
         except OSError as error:
             raise IdentityUnusable(f"{folder}: {error.strerror}") from None
-        forget(self._folder)
+        except DurableFailed as error:
+            raise IdentityUnusable(str(error)) from None
 
     async def _admitted(self, keys: NodeKeys) -> bool:
         """Wait for a member's word, or our own where we may found."""
@@ -346,7 +378,7 @@ class Peering:
             while True:
                 host = self.host
                 is_same = host is not None and host.keys.identity == keys.identity
-                if host is not None and is_same and host.peer.roster.is_own_in:
+                if host is not None and is_same and host.is_accepted:
                     return True
                 if self.trouble_code == "cluster-unavailable":
                     return False

@@ -7,12 +7,15 @@ Its own file because these are the promises of the cluster; stories only say who
 3. Nobody's version is raised but by its own key, and nothing is believed of a node that its key did
    not sign: each belief is compared with what the witness heard being signed.
 4. Whoever an operator removed is not shown as taking part one second after the record came.
+5. No node takes more for members than an invite's uses and an operator's word allow.
+6. Whoever may never be let in, as a story says, is shown by nobody.
 
 Rule 3 reads whole views. In small fleets a view is read whenever its digest has changed. Beside
 that, and in large fleets, so many members a second of virtual time and at the end are read as a
 budget allows. Checkers change nothing, and ask the core only what everybody may ask.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 
 from cluster.gossip.effects import MemberChanged, Status
@@ -22,7 +25,6 @@ from cluster.gossip.settings import DATAGRAM_BYTES_MAX
 from cluster.gossip.statements import read_member, read_state
 from cluster.gossip.view import MemberView
 from cluster.ids import NodeId
-from simulations.core import digest_of
 from simulations.fleet import Fleet
 from simulations.node import Node
 from simulations.sightings import view_of
@@ -51,6 +53,7 @@ class Checkers:
         self._fleet = fleet
         self._witness = fleet.witness
         self._unwell: dict[NodeId, None] = {}
+        self._barred: dict[NodeId, None] = {}
         self._digests: dict[int, int] = {}
         self._turn = 0
         self._addresses: dict[tuple[NodeId, Version], tuple[Address | None, ...]] = {}
@@ -61,6 +64,7 @@ class Checkers:
         hooks.sent.append(self._check_size)
         hooks.changed.append(self._check_change)
         hooks.removed.append(self._expect_removal)
+        hooks.learned.append(self._check_admitted)
         hooks.stepped.append(self._check_step)
         fleet.world.after(1.0, self._check_some)
 
@@ -73,6 +77,16 @@ class Checkers:
         """These are well from now on."""
         for node in nodes:
             self._unwell.pop(node.node_id, None)
+
+    def bar(self, *nodes: Node) -> None:
+        """These may not be let in from now on."""
+        for node in nodes:
+            self._barred[node.node_id] = None
+
+    def unbar(self, *nodes: Node) -> None:
+        """These may come from now on."""
+        for node in nodes:
+            self._barred.pop(node.node_id, None)
 
     def is_well(self, node: Node) -> bool:
         """Whether nothing was done to it."""
@@ -100,6 +114,9 @@ class Checkers:
             self.accuse(node.name, f"sent {len(datagram)} bytes in one datagram to {to}")
 
     def _check_change(self, node: Node, change: MemberChanged) -> None:
+        if change.node_id in self._barred:
+            name = self._fleet.by_id[change.node_id].name
+            self.accuse(node.name, f"shows {name}, which may not be in: {change.reason}")
         subject = self._fleet.by_id.get(change.node_id)
         if subject is None or change.after is not Status.FAILED:
             return
@@ -121,11 +138,29 @@ class Checkers:
             self.accuse(node.name, f"shows {name} as {member.status}, which was removed")
         self._fleet.world.after(_REMOVED_SECONDS, self._check_removal, node, subject, epoch)
 
+    def _check_admitted(self, node: Node) -> None:
+        office = self._fleet.office
+        if office is None or node.core is None:
+            return
+        brought: Counter[int] = Counter()
+        for node_id, identity in node.peer.roster.identities().items():
+            serial = identity.rights.serial
+            if (node_id, serial) in office.approved:
+                continue
+            brought[serial] += 1
+            if serial in office.unapproved:
+                what = f"has let {identity.name} in, for whom no operator has spoken"
+                self.accuse(node.name, what)
+        for serial, uses in office.uses.items():
+            if brought[serial] > uses:
+                what = f"has let {brought[serial]} in by an invite for {uses}"
+                self.accuse(node.name, what)
+
     def _check_step(self, node: Node) -> None:
         self.events_total += 1
-        if len(self._fleet.nodes) > _SMALL_COUNT or node.core is None:
+        if len(self._fleet.nodes) > _SMALL_COUNT or node.gossip is None:
             return
-        digest = digest_of(node.core)
+        digest = node.gossip.digest
         if self._digests.get(node.number) != digest:
             self._digests[node.number] = digest
             self.check_beliefs(node)
@@ -154,6 +189,8 @@ class Checkers:
         if subject is None:
             self.accuse(node.name, f"believes in {member.name}, which does not exist")
             return
+        if member.node_id in self._barred:
+            self.accuse(node.name, f"shows {subject.name}, which may not be in")
         newest = self._witness.newest(member.node_id)
         if newest is None or member.version > newest:
             what = f"holds version {member.version} of {subject.name}, whose key said at most"

@@ -14,10 +14,7 @@ from simulations.node import Clock, Node
 
 def crash(node: Node, *, is_host_up: bool) -> None:
     """The process is gone; its machine refuses what comes for it, or is silent."""
-    node.core = None
-    node.inbox.clear()
-    node.wake_seconds = math.inf
-    node.is_paused = False
+    node.end()
     node.is_host_up = is_host_up
 
 
@@ -41,7 +38,7 @@ def restart(fleet: Fleet, node: Node, *, is_host_up: bool = True) -> None:
 
 def set_disk_back(node: Node) -> None:
     """Its disk is that of a new machine, but for its key; a restart follows."""
-    node.epoch, node.heads = 0, {}
+    node.epoch, node.heads, node.papers = 0, {}, []
 
 
 def move(fleet: Fleet, node: Node, address: Address) -> None:
@@ -84,6 +81,8 @@ def clone(fleet: Fleet, node: Node, address: Address) -> Node:
         clock=Clock(),
         epoch=node.epoch - 1,
         heads=dict(node.heads),
+        papers=list(node.papers),
+        enrolment=node.enrolment,
         known=dict(node.known),
         seeds=node.seeds,
     )

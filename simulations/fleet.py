@@ -2,19 +2,19 @@
 
 Its own file because here, and nowhere else, the effects of a core are matched. Each node is driven
 exactly as an agent drives its own: bytes or time in, effects out in order, and called again at its
-deadline. Every datagram goes through the real codec and the real door. It must not know faults or
-what is checked; who wants to know what happens hangs a hook in.
+deadline. Every datagram goes through the real codec and the real door. With papers a node is a
+whole peer, with certificates, admissions and operators' records; without it is gossip alone, which
+costs less. It must not know faults or what is checked.
 """
 
 import math
 import random
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 
 from cluster.gossip.effects import (
     ChainsWanted,
     Deliver,
-    Effect,
     Equivocated,
     LeaveEnded,
     MemberChanged,
@@ -25,42 +25,42 @@ from cluster.gossip.effects import (
     Rejected,
     Send,
 )
-from cluster.gossip.ground import Ground, lay_ground
+from cluster.gossip.ground import BARE, Ground, lay_ground
 from cluster.gossip.inputs import Datagram, Input, Refused
-from cluster.gossip.introduction import Introduction
 from cluster.gossip.messages import Address, Version
 from cluster.gossip.settings import GossipSettings
-from cluster.ids import NodeId, NodeName, RackId
-from cluster.keyring import Ed25519Signer, Ed25519Verifier
-from cluster.signatures import KeyedHashKeyring, RandomBytes, Signer, Verifier
-from simulations.core import Core, make_core
+from cluster.identity import operator_records
+from cluster.identity.chains import IssuingRights
+from cluster.ids import NodeId
+from cluster.papers import encode_paper
+from cluster.peer import (
+    Alarm,
+    Effect,
+    Exchange,
+    OperatorSpoke,
+    Peer,
+    PersistPapers,
+    Withdrawn,
+)
+from cluster.signatures import Verifier
+from simulations.core import Core, enrol_all, make_core
 from simulations.forgery import member_record
+from simulations.hardware import make_nodes
+from simulations.hooks import Hooks
+from simulations.keys import Keys
 from simulations.network import Network
-from simulations.node import SOCKET_BUFFER_COUNT, Clock, Node
+from simulations.node import SOCKET_BUFFER_COUNT, Node
+from simulations.office import UNIX_BEGIN_SECONDS, Office
+from simulations.streams import Streams
 from simulations.witness import Witness
 from simulations.world import World
-
-_MILLION = 1_000_000
-_OFFSET_SECONDS_MAX = 1e6
-"""Machines have been up for so long, at most, when a run begins."""
-
-
-@dataclass(slots=True)
-class Hooks:
-    """Who is told of what happens. Whoever is told must change nothing."""
-
-    sent: list[Callable[[Node, Address, bytes], None]] = field(default_factory=list)
-    """A node has sent this."""
-    changed: list[Callable[[Node, MemberChanged], None]] = field(default_factory=list)
-    """A member is something else to a node."""
-    removed: list[Callable[[Node, NodeId], None]] = field(default_factory=list)
-    """An operator's record that removes somebody has come to a node."""
-    stepped: list[Callable[[Node], None]] = field(default_factory=list)
-    """A node has been handed something, and all that followed is done."""
 
 
 class Fleet:
     """All nodes of a run."""
+
+    verifier: Verifier
+    """Of every life that begins from now on."""
 
     def __init__(
         self,
@@ -71,37 +71,35 @@ class Fleet:
         settings: GossipSettings | None = None,
         has_states: bool = True,
         has_real_keys: bool = False,
+        has_papers: bool = False,
         drift_ppm: float = 0.0,
     ) -> None:
         self.world = World(seed)
         self.network = Network(self.world.chance("network"))
         self.removals: dict[bytes, NodeId] = {}
-        """What an operator's record removes; whoever hears one judges, relays and obeys it."""
+        """Without papers: what an operator's record removes; whoever hears one obeys it."""
         self.hooks = Hooks()
         self.changes_total = 0
-        self._introduced: dict[NodeId, Introduction] = {}
-        """Of an old fleet: every disk holds all of these."""
         self.settings = settings or GossipSettings()
         self.has_states = has_states
-        self._streams = self.world.chance("streams")
         self._moments = self.world.chance("moments")
-        keyring = KeyedHashKeyring()
-        self.verifier: Verifier = Ed25519Verifier() if has_real_keys else keyring
-        self.witness = Witness()
-        new_signer: Callable[[RandomBytes], Signer] = (
-            Ed25519Signer.generate if has_real_keys else keyring.new_signer
+        self.streams = Streams(
+            self, world=self.world, network=self.network, chance=self.world.chance("streams")
         )
-        keys = self.world.chance("keys")
-        hardware = self.world.chance("hardware")
-        self.nodes = [
-            _make_node(
-                number,
-                rack_size,
-                self.witness.watch(new_signer(keys.randbytes)),
-                _clock(hardware, drift_ppm),
-            )
-            for number in range(count)
-        ]
+        keys = Keys(are_real=has_real_keys)
+        self.verifier = keys
+        self.witness = Witness()
+        chance = self.world.chance("keys")
+        self.nodes = make_nodes(
+            count,
+            rack_size=rack_size,
+            new_signer=lambda: self.witness.watch(keys.new_signer(chance.randbytes)),
+            hardware=self.world.chance("hardware"),
+            drift_ppm=drift_ppm,
+        )
+        self.office = Office(self.world.chance("office").randbytes) if has_papers else None
+        if self.office is not None:
+            enrol_all(self.nodes, self.office)
         self.by_address = {node.address: node for node in self.nodes}
         self.by_id = {node.node_id: node for node in self.nodes}
 
@@ -121,6 +119,11 @@ class Fleet:
         return node.clock.local(self.world.now)
 
     @property
+    def now_unix_seconds(self) -> int:
+        """What all wall clocks show."""
+        return UNIX_BEGIN_SECONDS + int(self.world.now)
+
+    @property
     def running(self) -> list[Node]:
         """Those with a process."""
         return [node for node in self.nodes if node.core is not None]
@@ -129,16 +132,25 @@ class Fleet:
 
     def start(self, node: Node, seeds: Iterable[Node] = ()) -> None:
         """A new process, from what the disk holds."""
-        self._live(node, Ground(introductions=self._introduced), seeds)
+        known = Ground(introductions=self.streams.introduced)
+        self._live(node, BARE if self.office else known, seeds)
 
-    def begin_old(self, *, seeds_count: int = 3) -> None:
-        """All run, and have long known each other: no news is left."""
-        self._introduced = {node.node_id: node.introduction for node in self.nodes}
+    def begin_old(self, nodes: Sequence[Node] = (), *, seeds_count: int = 3) -> None:
+        """All of these, or everybody, run and have long known each other: no news is left."""
+        members = nodes or self.nodes
+        introduced = {node.node_id: node.introduction for node in members}
         first = Version(epoch=1, sequence=1)
-        records = [member_record(node, first) for node in self.nodes]
-        ground = lay_ground(self._introduced, records)
-        for node in self.nodes:
-            self._live(node, ground, self.nodes[:seeds_count])
+        ground = lay_ground(introduced, [member_record(node, first) for node in members])
+        if self.office is None:
+            self.streams.introduced = introduced
+        else:
+            enrolled = [(node.identity, node.chain) for node in members]
+            founder = members[0]
+            papers = self.office.old_papers(enrolled, founder.identity, founder.signer)
+            for node in members:
+                node.papers = list(papers)
+        for node in members:
+            self._live(node, ground, members[:seeds_count])
 
     def _live(self, node: Node, ground: Ground, seeds: Iterable[Node]) -> None:
         node.epoch += 1
@@ -149,19 +161,26 @@ class Fleet:
         node.assumed = ground.places
         node.is_serving = False
         node.wake_seconds = math.inf
-        rng = random.Random(f"node {self.world.seed} {node.number} {node.epoch}")
-        node.core = make_core(
+        core, node.gossip = make_core(
             node,
+            office=self.office,
             verifier=self.verifier,
-            rng=rng,
+            rng=random.Random(f"node {self.world.seed} {node.number} {node.epoch}"),
             settings=self.settings,
             ground=ground,
         )
-        self.ask(node, lambda core, now: core.start(now))
-        if node.known:
-            self.ask(node, lambda core, now: core.trust(node.known.values(), None, now))
+        node.core = core
+        now = self.local(node)
+        if isinstance(core, Peer):
+            self.streams.begin(node)
+            self.do(node, core.start(now, now_unix_seconds=self.now_unix_seconds))
+            self._tell_removed(node, tuple(core.roster.withdrawals()))
+        else:
+            self.do(node, core.start(now))
+            if node.known:
+                self.do(node, core.trust(node.known.values(), None, now))
         if self.has_states:
-            self.world.after(self._moments.random(), self._publish, node, node.core)
+            self.world.after(self._moments.random(), self._publish, node, core)
 
     def start_all(self, *, within_seconds: float = 0.1) -> None:
         """A mass join: all but the first know only the first."""
@@ -171,28 +190,43 @@ class Fleet:
             self.world.after(self._moments.random() * within_seconds, self.start, node, [first])
 
     def introduce_all(self) -> None:
-        """Everybody's certificates are known to everybody: the cluster is an old one."""
+        """Without papers: everybody knows everybody's certificate, the cluster is an old one."""
         everybody = [node.introduction for node in self.nodes]
         address = self.nodes[0].address
         for node in self.nodes:
             node.known.update({one.node_id: one for one in everybody})
-            if node.core is not None:
-                self.ask(node, lambda core, now: core.trust(everybody, address, now))
+            if node.gossip is not None:
+                self.do(node, node.gossip.trust(everybody, address, self.local(node)))
 
-    def ask(self, node: Node, request: Callable[[Core, float], list[Effect]]) -> None:
+    def ask(self, node: Node, request: Callable[[Core, float], Sequence[Effect]]) -> None:
         """Call one of the verbs of a core, and do what it answers."""
         assert node.core is not None
         self.do(node, request(node.core, self.local(node)))
 
+    # Operators.
+
+    def enrol(self, node: Node, invite: IssuingRights) -> None:
+        """A node that has not begun comes by this invite, into its rack."""
+        assert self.office is not None
+        node.introduction = replace(node.introduction, rack=invite.racks[0])
+        node.enrolment = self.office.enrol(node.introduction, invite)
+
+    def order(self, node: Node, statement: operator_records.Statement) -> None:
+        """An operator says this at a node."""
+        assert self.office is not None
+        record = self.office.say(statement, now_unix_seconds=self.now_unix_seconds)
+        effects, refused = node.peer.hear_operator(record, self.local(node))
+        assert refused is None, refused
+        self.do(node, effects)
+
     def obey(self, node: Node, record: bytes) -> None:
-        """An operator's record is at a node: what stands is relayed and carried out."""
+        """Without papers: an operator's record is at a node, is relayed and carried out."""
         removed = self.removals.get(record)
-        if node.core is None or removed is None:
+        if node.gossip is None or removed is None:
             return
-        for tell in self.hooks.removed:
-            tell(node, removed)
-        self.ask(node, lambda core, now: core.relay_operator_record(record, now))
-        self.ask(node, lambda core, now: core.exclude(removed, "removed", now))
+        self._tell_removed(node, (removed,))
+        self.do(node, node.gossip.relay_operator_record(record, self.local(node)))
+        self.do(node, node.gossip.exclude(removed, "removed", self.local(node)))
 
     def inject(self, to: Node, data: bytes, source: str = "10.66.6.6:666") -> None:
         """A datagram of somebody who is none of ours."""
@@ -295,20 +329,34 @@ class Fleet:
                 node.heads = {head.node_id: head for head in heads}
             case PersistEpoch(epoch=epoch):
                 node.epoch = epoch
+            case Exchange():
+                self.streams.want(node, effect)
+            case PersistPapers(papers=papers):
+                node.papers.extend(papers)
+                for tell in self.hooks.learned:
+                    tell(node)
+            case OperatorSpoke(record=record):
+                told.records.append(encode_paper(record))
+                if self.office is not None:
+                    self._tell_removed(node, self.office.removed_by(record.record.statement))
+            case Withdrawn(reason=reason):
+                node.withdrawn = reason
+                node.end()
+            case Alarm(line=line):
+                told.alarms.append(line)
             case ChainsWanted(ask=address, node_ids=node_ids):
-                delay = 0.005 + 0.02 * self._streams.random()
-                self.world.after(delay, self._exchange, node, address, node_ids)
+                self.streams.want_introductions(node, address, node_ids)
             case Deliver():
                 told.delivered.append(effect)
-            case OperatorRecordHeard(record=record):
-                told.records.append(record)
-                self.obey(node, record)
+            case OperatorRecordHeard(record=heard):
+                told.records.append(heard)
+                self.obey(node, heard)
             case Equivocated():
                 told.equivocated.append(effect)
             case Paused(pause_seconds=seconds):
                 told.pauses_seconds.append(seconds)
-            case Rejected(reason=reason):
-                told.rejected[reason] += 1
+            case Rejected(reason=why):
+                told.rejected[why] += 1
             case LeaveEnded():
                 told.goodbyes.append(effect)
 
@@ -320,22 +368,10 @@ class Fleet:
         for tell in self.hooks.changed:
             tell(node, change)
 
-    def _exchange(self, node: Node, address: Address, node_ids: tuple[NodeId, ...]) -> None:
-        """Both ends of a stream learn who the other is; the asker learns whom it asked for."""
-        other = self.by_address.get(address)
-        if other is None or not other.is_running or not node.is_running:
-            return
-        if other is node or not self.network.is_open(node.address, address):
-            return
-        given = {other.node_id: other.introduction}
-        for node_id in node_ids or tuple(other.known):
-            known = other.known.get(node_id) or self._introduced.get(node_id)
-            if known is not None:
-                given[node_id] = known
-        node.known.update(given)
-        other.known[node.node_id] = node.introduction
-        self.ask(other, lambda core, now: core.trust([node.introduction], node.address, now))
-        self.ask(node, lambda core, now: core.trust(given.values(), address, now))
+    def _tell_removed(self, node: Node, removed: tuple[NodeId, ...]) -> None:
+        for node_id in removed:
+            for tell in self.hooks.removed:
+                tell(node, node_id)
 
     def _send(self, node: Node, to: Address, datagram: bytes) -> None:
         node.sent_total += 1
@@ -358,23 +394,3 @@ class Fleet:
         receiver.received_total += 1
         receiver.received_bytes += len(datagram)
         self.hand_in(receiver, Datagram(source=sender.address, data=datagram))
-
-
-def _make_node(number: int, rack_size: int, signer: Signer, clock: Clock) -> Node:
-    introduction = Introduction(
-        node_id=NodeId.of_public_key(signer.public_key),
-        public_key=signer.public_key,
-        name=NodeName(f"n{number:03}"),
-        rack=RackId(f"r{number // rack_size:02}"),
-    )
-    address = Address(f"10.{number >> 16}.{number >> 8 & 255}.{number & 255}:7947")
-    return Node(number, signer, introduction, address, clock)
-
-
-def _clock(hardware: random.Random, drift_ppm: float) -> Clock:
-    if not drift_ppm:
-        return Clock()
-    return Clock(
-        rate_ratio=1.0 + hardware.uniform(-drift_ppm, drift_ppm) / _MILLION,
-        offset_seconds=hardware.uniform(0.0, _OFFSET_SECONDS_MAX),
-    )

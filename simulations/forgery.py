@@ -21,8 +21,8 @@ from cluster.gossip.statements import claim_body, member_body, sign_statement
 from cluster.gossip.wire import encode_message, join_messages
 from cluster.ids import ClusterId, NodeId, RackId
 from cluster.signatures import Signer
-from simulations.core import CLUSTER
 from simulations.node import Node
+from simulations.office import CLUSTER
 
 FAR = Version(epoch=1, sequence=10**6)
 """Ahead of whatever an honest life of that epoch has reached."""
@@ -64,6 +64,7 @@ def member_record(
         name=node.introduction.name,
         rack=node.introduction.rack if rack is None else RackId(rack),
         addresses=(node.address,) if addresses is None else addresses,
+        chain_hash=node.enrolment[1].hash if node.enrolment else b"",
     )
     return statement(Kind.MEMBER, version, member_body(record), signer or node.signer)
 

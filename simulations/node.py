@@ -16,7 +16,10 @@ from cluster.gossip.inputs import Input
 from cluster.gossip.introduction import Introduction
 from cluster.gossip.messages import Address
 from cluster.gossip.swim import Swim
+from cluster.identity.chains import NodeIdentity
 from cluster.ids import NodeId
+from cluster.papers import Chain, Paper
+from cluster.peer import Peer
 from cluster.signatures import Signer
 
 SOCKET_BUFFER_COUNT = 500
@@ -48,6 +51,10 @@ class Told:
     rejected: Counter[Reason] = field(default_factory=Counter)
     delivered: list[Deliver] = field(default_factory=list)
     records: list[bytes] = field(default_factory=list)
+    """Operators' records that stand, encoded."""
+    alarms: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+    """What it was told by whoever did not let it in."""
     equivocated: list[Equivocated] = field(default_factory=list)
     pauses_seconds: list[float] = field(default_factory=list)
     goodbyes: list[LeaveEnded] = field(default_factory=list)
@@ -62,13 +69,18 @@ class Node:
     introduction: Introduction
     address: Address
     clock: Clock
-    core: Swim | None = None
-    """None while no process runs."""
+    core: Swim | Peer | None = None
+    """None while no process runs; gossip alone in a fleet without papers."""
+    gossip: Swim | None = None
+    """The core itself, or what is inside it; to be looked at, not to be driven."""
 
     epoch: int = 0
-    """On disk, as are the heads and the introductions."""
+    """On disk, as are the heads, the papers and, without papers, the introductions."""
     heads: dict[NodeId, Head] = field(default_factory=dict)
+    papers: list[Paper] = field(default_factory=list)
     known: dict[NodeId, Introduction] = field(default_factory=dict)
+    enrolment: tuple[NodeIdentity, Chain] | None = None
+    """Who it is by its certificates, and these; None in a fleet without papers."""
     seeds: tuple[Address, ...] = ()
 
     is_host_up: bool = True
@@ -94,6 +106,33 @@ class Node:
     received_bytes: int = 0
     dropped_total: int = 0
     """Datagrams for which its queue had no room."""
+    withdrawn: str | None = None
+    """Why an operator withdrew it, once it knows."""
+
+    def end(self) -> None:
+        """Its process is gone."""
+        self.core = self.gossip = None
+        self.inbox.clear()
+        self.wake_seconds = math.inf
+        self.is_paused = False
+
+    @property
+    def identity(self) -> NodeIdentity:
+        """Who it is by its certificates."""
+        assert self.enrolment is not None, f"{self.name} has no certificates"
+        return self.enrolment[0]
+
+    @property
+    def chain(self) -> Chain:
+        """The certificates that it shows."""
+        assert self.enrolment is not None, f"{self.name} has no certificates"
+        return self.enrolment[1]
+
+    @property
+    def peer(self) -> Peer:
+        """Its core, where that is more than gossip."""
+        assert isinstance(self.core, Peer), f"{self.name} runs no peer"
+        return self.core
 
     @property
     def node_id(self) -> NodeId:

@@ -16,8 +16,8 @@ HERE = (Status.ALIVE, Status.DEGRADED)
 
 def view_of(fleet: Fleet, node: Node) -> GossipView:
     """All that a running node shows."""
-    assert node.core is not None, f"{node.name} does not run"
-    return node.core.view(fleet.local(node))
+    assert node.gossip is not None, f"{node.name} does not run"
+    return node.gossip.view(fleet.local(node))
 
 
 def status_of(fleet: Fleet, observer: Node, subject: Node) -> Status | None:

@@ -23,6 +23,8 @@ _LARGE_RACK_COUNT = 40
 _LARGE_COUNT = 100
 _PERSISTENT_COUNT = 2_000
 _STATES_COUNT = 400
+PAPERS_COUNT = 100
+"""What a larger fleet would hold of papers is that many squared: it is of gossip alone."""
 _DRIFT_PPM = 100.0
 """What the cheapest crystals differ from each other."""
 _PROGRESS_SECONDS = 0.2
@@ -73,7 +75,7 @@ class Stage:
 
     # Beginnings.
 
-    def build(self, *, has_states: bool = True, settings: GossipSettings | None = None) -> Fleet:
+    def build(self, *, has_states: bool = True) -> Fleet:
         """A fleet that has not begun."""
         self._fleet = Fleet(
             self.count,
@@ -81,7 +83,8 @@ class Stage:
             rack_size=rack_size(self.count),
             has_states=has_states,
             drift_ppm=_DRIFT_PPM,
-            settings=settings or _settings(self.count),
+            settings=_settings(self.count),
+            has_papers=self.count <= PAPERS_COUNT,
         )
         self._checkers = Checkers(self._fleet)
         if self._progress is not None:

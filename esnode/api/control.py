@@ -56,14 +56,21 @@ def make_control_app(peering: Peering, view: ClusterView) -> QuartTrio:
 
     @app.post("/v1/control/cluster/renew")
     async def renew() -> Response:
-        keys = await peering.renew(_text(await _order(), "token"))
-        ends_at = utc_text(keys.identity.window.end_unix_seconds)
-        return answer({"schema": "esnode.cluster_renew/1", "ends_at": ends_at})
+        keys, is_admitted = await peering.renew(_text(await _order(), "token"))
+        return answer(
+            {
+                "schema": "esnode.cluster_renew/1",
+                "ends_at": utc_text(keys.identity.window.end_unix_seconds),
+                "node": {"id": keys.identity.node_id.hex(), "name": keys.identity.name},
+                "admitted": is_admitted,
+                "detail": "" if is_admitted else _not_yet(peering),
+            }
+        )
 
     @app.post("/v1/control/cluster/records")
     async def records() -> Response:
         order = await _order()
-        line = peering.hear_operator(_bytes(order, "payload"), _bytes(order, "signature"))
+        line = await peering.hear_operator(_bytes(order, "payload"), _bytes(order, "signature"))
         return answer({"schema": "esnode.operator_record/1", "accepted": True, "line": line})
 
     _add_error_handlers(app)
@@ -90,15 +97,7 @@ def _add_error_handlers(app: QuartTrio) -> None:
 
 def _joined(peering: Peering, keys: NodeKeys, *, is_admitted: bool) -> Document:
     identity = keys.identity
-    host = peering.host
-    if is_admitted:
-        detail = f"node {identity.name} is a member"
-    elif peering.trouble:
-        detail = peering.trouble
-    elif host is not None and host.last_failure is not None:
-        detail = f"no member has let it in yet: {host.last_failure}; the agent goes on trying"
-    else:
-        detail = "no member has let it in yet; the agent goes on trying"
+    detail = f"node {identity.name} is a member" if is_admitted else _not_yet(peering)
     return {
         "schema": "esnode.cluster_join/1",
         "cluster": {"id": identity.cluster_id.hex(), "name": keys.authority.name},
@@ -106,6 +105,15 @@ def _joined(peering: Peering, keys: NodeKeys, *, is_admitted: bool) -> Document:
         "admitted": is_admitted,
         "detail": detail,
     }
+
+
+def _not_yet(peering: Peering) -> str:
+    """Why nobody has accepted a certificate so far."""
+    host = peering.host
+    if peering.trouble:
+        return peering.trouble
+    why = "" if host is None or host.last_failure is None else f": {host.last_failure}"
+    return f"no member has let it in yet{why}; the agent goes on trying"
 
 
 async def _order() -> dict[str, object]:

@@ -216,7 +216,11 @@ def renew(ctx: click.Context, token: str | None, token_file: str | None, as_json
     except AgentStopped:
         with held_state_folder(ctx):
             renewed = renew_stopped_node(identity_folder(ctx), opened)
+    if "node" in renewed and "admitted" in renewed:  # an agent of before tells neither
+        renewed = _with_waiting(renewed, opened)
     if as_json:
         click.echo(json.dumps(renewed, indent=2))
     else:
         click.echo(f"renewed until {renewed['ends_at']}")
+        if detail := renewed.get("detail"):
+            click.echo(detail)

@@ -146,6 +146,9 @@ def renew_stopped_node(folder: Path, token: "InviteToken") -> dict[str, Any]:
     return {
         "schema": "esnode.cluster_renew/1",
         "ends_at": utc_time(node.identity.window.end_unix_seconds),
+        "node": {"id": str(node.identity.node_id), "name": node.identity.name},
+        "admitted": False,
+        "detail": "no agent runs here: it shows the certificate when it starts",
     }
 
 

@@ -5,6 +5,7 @@ value is written with its age and source, and is null where it is not known. It 
 anything was heard.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -19,6 +20,8 @@ from esnode.status.times import utc_text
 
 STATES = ("alive", "degraded", "suspect", "failed", "left", "removed")
 HERE = ("alive", "degraded", "suspect")
+STALE_SECONDS = 10.0
+"""A rack mate tells how it is each second; whoever asks about a rack asks again each second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +125,7 @@ def describe_node(row: NodeRow, *, now_unix_seconds: float) -> Document:
         "state_seconds": _rounded(row.status_age_seconds),
         "address": row.address,
         "observed_address": row.observed_address,
-        "version": None if state is None else state.agent_version,
+        "version": None if state is None else state.agent_version or None,
         "epoch": row.epoch,
         "sequence": row.sequence,
         "power": {
@@ -163,14 +166,22 @@ def rack_of(
     speaker: str | None,
     is_own: bool,
 ) -> RackRow:
-    """What is known of one rack: from its nodes where they told, else from its speaker."""
+    """What is known of one rack: from its nodes where they told lately, else from its speaker."""
     heard = [
         Heard(status=row.status, state=row.state, age_seconds=row.state_age_seconds) for row in rows
     ]
     computed = summarise(rack, heard)
-    if is_own or any(row.state is not None for row in rows):
+    ages = [
+        row.state_age_seconds
+        for row in rows
+        if row.status in HERE and row.state_age_seconds is not None
+    ]
+    latest_seconds = min(ages, default=math.inf)
+    is_newer = (
+        summary_age_seconds is not None and summary_age_seconds + STALE_SECONDS < latest_seconds
+    )
+    if is_own or (any(row.state is not None for row in rows) and not is_newer):
         source = "gossip" if is_own else "detail"
-        ages = [row.state_age_seconds for row in rows if row.state_age_seconds is not None]
         return RackRow(
             rack=rack,
             state=computed,

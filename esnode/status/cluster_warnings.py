@@ -10,11 +10,8 @@ from dataclasses import dataclass
 from cluster.identity.chains import NodeIdentity
 from cluster.identity.standing import Validity, judge_standing
 from cluster.ids import NodeId, NodeName
-from esnode.status.cluster_rows import NodeRow, RackRow, rack_state
+from esnode.status.cluster_rows import STALE_SECONDS, NodeRow, RackRow, rack_state
 from esnode.status.gpu import Document
-
-STALE_SECONDS = 10.0
-"""A rack mate tells how it is each second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,8 +6,8 @@ Each is a function of a stage; its docstring is what `list` shows.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simulations.scenarios import attacks, lives, machines, networks
-from simulations.stage import Stage
+from simulations.scenarios import attacks, lives, machines, networks, operators
+from simulations.stage import PAPERS_COUNT, Stage
 
 NODES_MIN = 2
 NODES_MAX = 10_000
@@ -42,7 +42,8 @@ _ALL = (
     Scenario(name="forger", tell=attacks.forger, nodes_min=6),
     Scenario(name="replayer", tell=attacks.replayer, nodes_min=4),
     Scenario(name="cloned-node", tell=attacks.cloned_node, nodes_min=4),
-    Scenario(name="revocation", tell=attacks.revocation, nodes_min=4),
+    Scenario(name="revocation", tell=operators.revocation, nodes_min=4, nodes_max=PAPERS_COUNT),
+    Scenario(name="invites", tell=operators.invites, nodes_min=6, nodes_max=PAPERS_COUNT),
     Scenario(name="one-way-loss", tell=networks.one_way_loss, nodes_min=4),
     Scenario(name="grey-failure", tell=networks.grey_failure, nodes_min=4),
     Scenario(name="states", tell=networks.states),

@@ -8,7 +8,7 @@ from cluster.gossip.messages import Address, Application, Kind, Statement, Versi
 from simulations import faults
 from simulations.forgery import claim, datagram, forged, member_record
 from simulations.node import Node
-from simulations.sightings import AllSee, status_of
+from simulations.sightings import AllSee, status_of, view_of
 from simulations.stage import Stage
 
 _EVERY_SECONDS = 0.1
@@ -140,48 +140,6 @@ def cloned_node(stage: Stage) -> None:
     )
 
 
-def revocation(stage: Stage) -> None:
-    """An operator removes a member while a tenth of all datagrams is lost and one node is away."""
-    fleet = stage.settle()
-    bad, lone = stage.pick(2)
-    others = stage.others(bad, lone)
-    record = b"an operator's record " + bytes(bad.node_id)
-    fleet.removals[record] = bad.node_id
-    fleet.network.change(loss_ratio=0.1)
-    stage.checkers.excuse(bad, lone)
-    faults.cut_off(fleet, [lone])
-
-    fleet.obey(others[0], record)
-    told = stage.demand(
-        "everybody ignores it", _Shows(others, bad, Status.REMOVED), within_seconds=1.0
-    )
-    fleet.run_for(4.0)
-    heard_away = lone.knows_of(bad.node_id) is Status.REMOVED
-    stage.require(not heard_away, "the node that was cut off cannot have heard of it")
-    fleet.network.heal()
-    back = stage.demand(
-        "the one that was away knows it", _Shows([lone], bad, Status.REMOVED), within_seconds=10.0
-    )
-    fleet.network.change(loss_ratio=0.0)
-    fleet.run_for(5.0)
-
-    stage.measure(
-        all_ignore_it_seconds=told,
-        who_was_away_knows_seconds=back,
-        refused_total=sum(one.told.rejected[Reason.EXCLUDED] for one in others),
-    )
-
-
-class _Shows:
-    """Whether all of these have somebody for this."""
-
-    def __init__(self, observers: list[Node], subject: Node, status: Status) -> None:
-        self._observers, self._subject, self._status = observers, subject.node_id, status
-
-    def __call__(self) -> bool:
-        return all(one.knows_of(self._subject) is self._status for one in self._observers)
-
-
 def _repeat(stage: Stage, attack: Callable[[], None]) -> None:
     for _ in range(round(_ATTACK_SECONDS / _EVERY_SECONDS)):
         attack()
@@ -189,6 +147,5 @@ def _repeat(stage: Stage, attack: Callable[[], None]) -> None:
 
 
 def _current(stage: Stage, observer: Node, subject: Node) -> Version:
-    assert observer.core is not None
-    member = observer.core.view(stage.fleet.local(observer)).get(subject.node_id)
+    member = view_of(stage.fleet, observer).get(subject.node_id)
     return Version(epoch=1, sequence=1) if member is None else member.version

@@ -121,6 +121,58 @@ def test_a_removed_member_that_is_still_shown_is_noticed() -> None:
     assert said(checkers) == "n001: shows n002 as alive, which was removed"
 
 
+def peers(count: int = 5) -> tuple[Fleet, Checkers]:
+    fleet = Fleet(count, has_papers=True)
+    checkers = Checkers(fleet)
+    fleet.begin_old(fleet.nodes[:-2])
+    fleet.run_for(2.0)
+    assert checkers.violations == []
+    return fleet, checkers
+
+
+def test_more_members_than_an_invite_was_for_are_noticed() -> None:
+    fleet, checkers = peers()
+    assert fleet.office is not None
+    invite = fleet.office.invite(fleet.nodes[0].introduction.rack, uses=2)
+    # Certificates say two, the office meant one: to it the cores that count to two are broken.
+    fleet.office.uses[invite.serial] = 1
+
+    for node in fleet.nodes[-2:]:
+        fleet.enrol(node, invite)
+        fleet.start(node, fleet.nodes[:1])
+    fleet.run_for(3.0)
+
+    assert "n000: has let 2 in by an invite for 1" in said(checkers)
+
+
+def test_a_member_for_whom_no_operator_has_spoken_is_noticed() -> None:
+    fleet, checkers = peers()
+    assert fleet.office is not None
+    invite = fleet.office.invite(fleet.nodes[0].introduction.rack)
+    fleet.office.unapproved[invite.serial] = None
+
+    fleet.enrol(fleet.nodes[-1], invite)
+    fleet.start(fleet.nodes[-1], fleet.nodes[:1])
+    fleet.run_for(2.0)
+
+    assert "n000: has let n004 in, for whom no operator has spoken" in said(checkers)
+
+
+def test_one_that_may_not_be_let_in_and_is_shown_is_noticed() -> None:
+    fleet, checkers = peers()
+    stranger = fleet.nodes[-1]
+
+    checkers.bar(stranger)
+    fleet.start(stranger, fleet.nodes[:1])
+    fleet.run_for(2.0)
+
+    assert "n000: shows n004, which may not be in: joined" in said(checkers)
+    checkers.unbar(stranger)
+    before = checkers.violations_total
+    checkers.check_all()
+    assert checkers.violations_total == before
+
+
 def test_a_witness_remembers_what_was_signed_and_by_whom() -> None:
     fleet = Fleet(2)
     node, other = fleet.nodes

@@ -5,6 +5,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 from esnode.clock import monotonic_seconds
 from simulations import faults
 from simulations.checkers import Checkers
@@ -26,8 +28,8 @@ def test_the_same_seed_gives_the_same_trace_and_another_another() -> None:
     assert first != other
 
 
-def run_crash(*, is_checked: bool) -> str:
-    fleet = Fleet(8, rack_size=4, drift_ppm=100.0)
+def run_crash(*, is_checked: bool, has_papers: bool) -> str:
+    fleet = Fleet(8, rack_size=4, drift_ppm=100.0, has_papers=has_papers)
     if is_checked:
         Checkers(fleet)
     fleet.begin_old()
@@ -37,14 +39,18 @@ def run_crash(*, is_checked: bool) -> str:
     return fleet.world.trace_digest
 
 
-def test_checkers_change_nothing() -> None:
-    digests = [run_crash(is_checked=is_checked) for is_checked in (True, False)]
+@pytest.mark.parametrize("has_papers", [False, True], ids=["gossip", "peers"])
+def test_checkers_change_nothing(has_papers: bool) -> None:
+    digests = [
+        run_crash(is_checked=is_checked, has_papers=has_papers) for is_checked in (True, False)
+    ]
 
     assert digests[0] == digests[1]
 
 
-def test_the_hashes_of_texts_and_bytes_decide_nothing() -> None:
-    command = ["run", "grey-failure", "--nodes", "8", "--seed", "3", "--json"]
+@pytest.mark.parametrize("name", ["grey-failure", "invites"])
+def test_the_hashes_of_texts_and_bytes_decide_nothing(name: str) -> None:
+    command = ["run", name, "--nodes", "8", "--seed", "3", "--json"]
     reports = [
         json.loads(
             subprocess.run(
@@ -61,4 +67,4 @@ def test_the_hashes_of_texts_and_bytes_decide_nothing() -> None:
 
     assert reports[0]["trace_digest"] == reports[1]["trace_digest"]
     assert reports[0]["figures"] == reports[1]["figures"]
-    assert reports[0]["trace_digest"] == digest("grey-failure", 8, 3)
+    assert reports[0]["trace_digest"] == digest(name, 8, 3)

@@ -209,3 +209,20 @@ async def test_a_bug_in_what_answers_ends_the_server(tmp_path: Path) -> None:
 def test_the_ends_of_these_tests_are_of_one_cluster() -> None:
     assert LAB.keys.authority.cluster_id != Lab(seed=2).keys.authority.cluster_id
     assert QUICK.connections_max == StreamLimits().connections_max == 64
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        pytest.param("a..b:7947", id="no-name-at-all"),
+        pytest.param(f"{'x' * 70}:7947", id="a-label-too-long"),
+        pytest.param("\N{ARABIC-INDIC DIGIT ONE}.1:7947", id="digits-of-another-script"),
+        pytest.param("localhost:7947", id="a-name"),
+        pytest.param("nowhere", id="no-port"),
+    ],
+)
+async def test_whatever_a_peer_says_where_it_is_ends_in_one_line(
+    address: str, tmp_path: Path
+) -> None:
+    with pytest.raises(StreamFailed):
+        await End.make(tmp_path).client().ask(Address(address), "echo")

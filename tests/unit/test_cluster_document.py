@@ -206,6 +206,19 @@ def test_a_rack_that_did_not_answer_is_shown_by_what_its_speaker_told() -> None:
     assert document["cluster"]["versions"] == {"0.1.0": 1, "0.2.0": 1}
 
 
+def test_a_rack_that_stopped_answering_is_shown_by_what_its_speaker_told_since() -> None:
+    summary = RackState(rack=R02, power_draw_watts=Total(value=650.0, known_count=1))
+    before = known(member(2, rack=R02), told={2: Told(state=STATE, age_seconds=900.0)})
+    seen = replace(before, summaries={R02: (node_id(2), summary, 4.0)})
+
+    document = describe_cluster(seen)
+
+    rack = document["racks"][1]
+    assert rack["source"] == "summary"
+    assert rack["power"]["draw_watts"]["value"] == 650.0
+    assert rack["age_seconds"] == 4.0
+
+
 def test_a_budget_gives_headroom_only_when_every_node_told() -> None:
     summary = RackState(
         rack=R02,

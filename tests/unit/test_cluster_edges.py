@@ -3,6 +3,7 @@
 import os
 import socket
 import stat
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from cluster.gossip.messages import Address
 from cluster.identity.files import IdentityUnusable
 from cluster.ids import NodeId, parse_node_name
 from cluster.peer import Alarm, Withdrawn
-from cluster.places import look_up, own_address
+from cluster.places import Announced, look_up, own_address
 from esnode.cluster_events import KEPT_EVENTS, ClusterEvents
 from esnode.control_socket import (
     ControlSocketUnusable,
@@ -67,6 +68,33 @@ def entered(lab: Lab, folder: Path, name: str = "n2") -> None:
         now_unix_seconds=NOW,
         random_bytes=lab.random_bytes,
     )
+
+
+async def test_a_name_that_is_not_found_for_a_while_does_not_move_the_node() -> None:
+    answers: list[tuple[Address, ...]] = [(Address("192.0.2.7:7947"),), (), ()]
+
+    async def find(names: Sequence[str]) -> tuple[Address, ...]:
+        assert names == ("gpu-01.example:7947",)
+        return answers.pop(0)
+
+    announced = Announced(Address("0.0.0.0:7947"), "gpu-01.example", find=find)
+
+    assert await announced.find(()) == "192.0.2.7:7947"
+    assert announced.trouble is None
+    assert await announced.find(()) == "192.0.2.7:7947"
+    assert "gpu-01.example" in str(announced.trouble)
+
+
+async def test_a_name_of_several_addresses_stays_at_one_of_them() -> None:
+    first, second = Address("192.0.2.7:7947"), Address("192.0.2.8:7947")
+    answers = [(first, second), (second, first), (second,)]
+
+    async def find(names: Sequence[str]) -> tuple[Address, ...]:
+        return answers.pop(0)
+
+    announced = Announced(Address("0.0.0.0:7947"), "gpu-01:7947", find=find)
+
+    assert [await announced.find(()) for _ in range(3)] == [first, first, second]
 
 
 def test_a_machine_becomes_a_node_once(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import trio
 import trio.lowlevel
 
 from cluster.enrolment import InviteWish, issue_invite
+from cluster.entry import has_left
 from cluster.errors import PeerFault
 from cluster.identity.operator_records import NodeRevoked
 from cluster.identity.tokens import print_token
@@ -122,8 +123,9 @@ async def test_a_renewal_keeps_the_key_and_everybody_has_the_new_certificate(
         keys, _ = await second.join(token_of(cluster, first.running().address), "n2")
 
         await trio.sleep(1.1)  # certificates are dated to the second
-        renewed = await second.renew(token_of(cluster, first.running().address))
+        renewed, is_in = await second.renew(token_of(cluster, first.running().address))
 
+        assert is_in
         assert renewed.identity.node_id == keys.identity.node_id
         assert renewed.identity.serial != keys.identity.serial
         node_id = keys.identity.node_id
@@ -143,9 +145,9 @@ async def test_a_withdrawn_agent_says_so_and_comes_back_only_under_a_new_key(
         await first.join(token_of(cluster, may_found=True), "n1")
         keys, _ = await second.join(token_of(cluster, first.running().address), "n2")
         record = cluster.introduce_operator()
-        first.hear_operator(record.payload, record.signature)
+        await first.hear_operator(record.payload, record.signature)
         record = cluster.say(NodeRevoked(node_id=keys.identity.node_id))
-        first.hear_operator(record.payload, record.signature)
+        await first.hear_operator(record.payload, record.signature)
 
         await until(lambda: second.trouble_code == "withdrawn")
 
@@ -190,7 +192,7 @@ async def test_what_is_not_a_token_or_not_for_us_changes_nothing(tmp_path: Path)
             await peering.rejoin()
         forged = theirs.introduce_operator()
         with pytest.raises(PeerFault):
-            peering.hear_operator(forged.payload, forged.signature)
+            await peering.hear_operator(forged.payload, forged.signature)
         assert peering.running().keys.identity.name == "n1"
 
 
@@ -219,3 +221,56 @@ async def test_a_node_that_waits_for_approval_is_shown_where_it_knocks(tmp_path:
         document = await ClusterView(first).document()
         assert [one["id"] for one in document["waiting"]] == [keys.identity.node_id.hex()]
         assert [one["code"] for one in document["warnings"]] == ["awaits-approval"]
+
+
+async def test_a_disk_that_refuses_is_told_and_the_agent_goes_on(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "operator")
+    blocked = tmp_path / "a" / "roster.log"
+    blocked.mkdir(parents=True)  # nothing can be read from a folder
+    async with agent(tmp_path / "a") as first:
+        _, is_in = await first.join(token_of(cluster, may_found=True), "n1")
+
+        assert not is_in
+        assert first.trouble_code == "cluster-unavailable"
+        assert "roster.log" in first.trouble
+
+
+async def test_a_member_that_asks_before_or_after_our_time_is_refused_in_one_line(
+    tmp_path: Path,
+) -> None:
+    cluster = Cluster(tmp_path / "operator")
+    keys = cluster.enrol("n1", may_found=True).keys
+    peering = Peering(state_folder=tmp_path, config=Config(), agent_version="0.2.0")
+
+    for answer in (peering.answer_rack, peering.answer_view):
+        with pytest.raises(PeerFault, match="in no cluster"):
+            await answer(keys.identity, b"")
+
+
+async def test_a_renewal_that_no_member_accepts_is_not_told_as_done(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "operator")
+    async with agent(tmp_path / "a") as first, agent(tmp_path / "b") as second:
+        await first.join(token_of(cluster, may_found=True), "n1")
+        await second.join(token_of(cluster, first.running().address), "n2")
+
+        _, is_in = await second.renew(
+            token_of(cluster, first.running().address, needs_approval=True)
+        )
+
+        assert not is_in
+
+
+async def test_whoever_orders_leave_and_goes_away_has_it_done_and_told(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path / "operator")
+    async with agent(tmp_path / "a") as first, agent(tmp_path / "b") as second:
+        await first.join(token_of(cluster, may_found=True), "n1")
+        await second.join(token_of(cluster, first.running().address), "n2")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(second.leave)
+            while not has_left(tmp_path / "b" / "identity"):
+                await trio.lowlevel.checkpoint()
+            nursery.cancel_scope.cancel()
+
+        await until(lambda: "has left" in second.trouble)
+        assert second.trouble_code == "no-cluster"

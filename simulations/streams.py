@@ -1,0 +1,310 @@
+"""Streams between nodes: who asks whom for papers, when, and what comes of it.
+
+Its own file because it stands for what `cluster.host`, `cluster.exchanges` and a TLS connection are
+to an agent. Requests and papers go through their real encodings; how long it takes and whether
+there is a way is simulated. Wishes for one address are joined, and those of one node begin no
+faster than an agent's. A node of gossip alone exchanges introductions. It must not know what papers
+say.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from cluster.exchanges import (
+    BURST_COUNT,
+    GATHER_SECONDS,
+    PACE_SECONDS,
+    RUNNING_MAX,
+    WANTED_MAX,
+)
+from cluster.gossip.introduction import Introduction
+from cluster.gossip.messages import Address
+from cluster.identity.refusals import Rule
+from cluster.ids import NodeId
+from cluster.papers import PapersRequest, decode_request, encode_paper, encode_request
+from cluster.peer import Effect, Exchange, Peer
+from simulations.network import Network
+from simulations.node import Node
+from simulations.world import World
+
+_SHORTEST_SECONDS = 0.005
+_SPAN_SECONDS = 0.02
+_SILENCE_SECONDS = 5.0
+"""Until a caller gives up where nobody answers. Source: `cluster.stream.StreamLimits`."""
+_ROUNDING_SECONDS = 1e-6
+_KEPT_SECONDS = 10.0
+"""So long a connection stays open. Source: `cluster.stream.StreamLimits`."""
+_MANY_COUNT = 4
+"""Strangers for whom it is worth asking somebody near first. Source: `cluster.exchanges`."""
+_IDS_MAX = 32
+"""Whoever lacks more than these asks for everything. Source: `cluster.exchanges`."""
+_WITHDRAWN = (Rule.REVOKED, Rule.REMOVED)
+
+
+class Driver(Protocol):
+    """Whoever drives the nodes."""
+
+    by_address: dict[Address, Node]
+
+    @property
+    def now_unix_seconds(self) -> int:
+        """What wall clocks show."""
+        ...
+
+    def local(self, node: Node) -> float:
+        """What a node's own clock shows."""
+        ...
+
+    def do(self, node: Node, effects: Sequence[Effect]) -> None:
+        """Carry out what a core has answered."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class _Wishes:
+    """What one life of a node wants of others."""
+
+    core: Peer
+    wanted: dict[Address, Exchange] = field(default_factory=dict)
+    running: dict[Address, None] = field(default_factory=dict)
+    allowance_count: float = 1.0
+    allowance_seconds: float
+    is_due: bool = False
+    kept: dict[Address, float] = field(default_factory=dict)
+    """With whom a connection is still open, and since when it is idle; the latest last."""
+    avoided: Address | None = None
+    """Who was near and could not grant all of a wish."""
+
+    def nearest(self, wish: Exchange, now: float) -> Address:
+        """Of many strangers somebody knows most with whom a connection is open."""
+        self.kept = {at: since for at, since in self.kept.items() if now - since < _KEPT_SECONDS}
+        near = next(reversed(self.kept), None)
+        if near is None or near in self.running or near == self.avoided:
+            return wish.ask
+        return wish.ask if wish.offered or len(wish.node_ids) < _MANY_COUNT else near
+
+    def wait_seconds(self, now: float) -> float:
+        """How long until one more may begin."""
+        earned = (now - self.allowance_seconds) / PACE_SECONDS
+        self.allowance_count = min(float(BURST_COUNT), self.allowance_count + earned)
+        self.allowance_seconds = now
+        wait = (1.0 - self.allowance_count) * PACE_SECONDS
+        # What was waited for may come out a rounding short of one.
+        return wait if wait > _ROUNDING_SECONDS else 0.0
+
+
+class Streams:
+    """All streams of one fleet."""
+
+    introduced: Mapping[NodeId, Introduction]
+    """Without papers: whom all nodes know beside those whom they have met."""
+
+    def __init__(
+        self, driver: Driver, *, world: World, network: Network, chance: random.Random
+    ) -> None:
+        self._driver = driver
+        self._world = world
+        self._network = network
+        self._chance = chance
+        self._wishes: dict[int, _Wishes] = {}
+        self.introduced = {}
+
+    def begin(self, node: Node) -> None:
+        """A life of a peer begins: it wants nothing yet."""
+        self._wishes[node.number] = _Wishes(core=node.peer, allowance_seconds=self._world.now)
+
+    def want(self, node: Node, wish: Exchange) -> None:
+        """A peer asks for an exchange."""
+        wishes = self._wishes[node.number]
+        held = wishes.wanted.get(wish.ask)
+        if held is None and len(wishes.wanted) >= WANTED_MAX:
+            return
+        wishes.wanted[wish.ask] = wish if held is None else _joined(held, wish)
+        self._go_on(node, wishes)
+
+    def want_introductions(
+        self, node: Node, address: Address, node_ids: tuple[NodeId, ...]
+    ) -> None:
+        """Gossip without papers asks whom somebody knows."""
+        self._world.after(self._delay(), self._introduce, node, address, node_ids)
+
+    # Papers.
+
+    def _go_on(self, node: Node, wishes: _Wishes, wait_seconds: float = GATHER_SECONDS) -> None:
+        if not wishes.is_due:
+            wishes.is_due = True
+            self._world.after(wait_seconds, self._begin, node, wishes)
+
+    def _begin(self, node: Node, wishes: _Wishes) -> None:
+        """Begin the next exchange, if it is time and there is one."""
+        wishes.is_due = False
+        if node.core is not wishes.core:
+            return
+        if node.is_paused:
+            self._go_on(node, wishes, PACE_SECONDS)
+            return
+        wait = wishes.wait_seconds(self._world.now)
+        if wait > 0.0:
+            self._go_on(node, wishes, wait)
+            return
+        if len(wishes.running) >= RUNNING_MAX:
+            return  # the end of one begins the next
+        wish = _choose(node, wishes)
+        if wish is None:
+            return
+        wishes.allowance_count -= 1.0
+        asked = replace(wish, ask=wishes.nearest(wish, self._world.now))
+        wishes.running[asked.ask] = None
+        wishes.kept.pop(asked.ask, None)
+        other = self._driver.by_address.get(asked.ask)
+        if other is not None and self._is_silent(node, other):
+            self._world.after(_SILENCE_SECONDS, self._end, node, wishes, asked)
+        else:
+            self._world.after(self._delay(), self._exchange, node, wishes, asked, wish)
+        if wishes.wanted:
+            self._go_on(node, wishes)
+
+    def _end(self, node: Node, wishes: _Wishes, asked: Exchange) -> None:
+        wishes.running.pop(asked.ask, None)
+        if node.core is wishes.core and wishes.wanted:
+            self._go_on(node, wishes)
+
+    def _exchange(self, node: Node, wishes: _Wishes, asked: Exchange, meant: Exchange) -> None:
+        other = self._driver.by_address.get(asked.ask)
+        if node.core is wishes.core and other is not None and self._is_open(node, other):
+            was_heard = self._ask(node, wishes.core, other, asked)
+            if was_heard and node.core is wishes.core:
+                wishes.kept[asked.ask] = self._world.now
+                self._settle(node, wishes, asked, meant)
+        self._end(node, wishes, asked)
+
+    def _settle(self, node: Node, wishes: _Wishes, asked: Exchange, meant: Exchange) -> None:
+        """Ask whoever was meant for what somebody nearer did not know."""
+        if asked.ask == meant.ask:
+            wishes.avoided = None
+            return
+        left = _narrowed(node, wishes.core, meant)
+        if left is not None:
+            wishes.avoided = asked.ask
+            wishes.allowance_count += 1.0
+            self.want(node, left)
+
+    def _ask(self, node: Node, peer: Peer, other: Node, wish: Exchange) -> bool:
+        """As the caller: ask, hear the answer, and send on what was asked back.
+
+        Whether there was an answer: who is sent away has none.
+        """
+        local = self._driver.local
+        called = other.peer
+        parts = self._answer(node, other, called, peer.request_for(wish))
+        if parts is None:
+            return False
+        parts = (encode_paper(other.chain), *parts)
+        self._driver.do(node, peer.hear_papers(parts, wish.ask, local(node)))
+        for offer in peer.offers_for(parts):
+            if other.core is called and node.core is peer:
+                self._answer(node, other, called, offer)
+        return True
+
+    def _answer(
+        self, node: Node, other: Node, called: Peer, asked: PapersRequest
+    ) -> tuple[bytes, ...] | None:
+        """As who is called: judge who asks, and answer; None where it is sent away."""
+        request = decode_request(encode_request(asked))
+        meeting = called.meet(
+            node.chain,
+            node.address,
+            request.offered,
+            self._driver.local(other),
+            now_unix_seconds=self._driver.now_unix_seconds,
+        )
+        parts: tuple[bytes, ...] | None = None
+        if meeting.refused is None:
+            parts = called.give(request)
+        elif meeting.refused.rule in _WITHDRAWN:
+            parts = called.give_records(request)
+        else:
+            node.told.refusals.append(meeting.refused.line)
+        self._driver.do(other, meeting.effects)
+        return parts
+
+    # Introductions.
+
+    def _introduce(self, node: Node, address: Address, node_ids: tuple[NodeId, ...]) -> None:
+        """Both ends of a stream learn who the other is; the asker learns whom it asked for."""
+        other = self._driver.by_address.get(address)
+        if other is None or other is node or not self._is_open(node, other):
+            return
+        given = {other.node_id: other.introduction}
+        for node_id in node_ids or tuple(other.known):
+            known = other.known.get(node_id) or self.introduced.get(node_id)
+            if known is not None:
+                given[node_id] = known
+        node.known.update(given)
+        other.known[node.node_id] = node.introduction
+        for one, learned, source in (
+            (other, (node.introduction,), node.address),
+            (node, tuple(given.values()), address),
+        ):
+            assert one.gossip is not None
+            self._driver.do(one, one.gossip.trust(learned, source, self._driver.local(one)))
+
+    # The network.
+
+    def _delay(self) -> float:
+        return _SHORTEST_SECONDS + _SPAN_SECONDS * self._chance.random()
+
+    def _is_open(self, node: Node, other: Node) -> bool:
+        is_way = self._network.is_open(node.address, other.address)
+        return other is not node and node.is_running and other.is_running and is_way
+
+    def _is_silent(self, node: Node, other: Node) -> bool:
+        """Whether nothing at all answers there, not even a refusal."""
+        if not self._network.is_open(node.address, other.address) or other.is_paused:
+            return True
+        return other.core is None and not other.is_host_up
+
+
+def _choose(node: Node, wishes: _Wishes) -> Exchange | None:
+    """What we have to tell first, then the largest wish that can be granted now."""
+    for address, wish in list(wishes.wanted.items()):
+        left = _narrowed(node, wishes.core, wish)
+        if left is None:
+            del wishes.wanted[address]
+        else:
+            wishes.wanted[address] = left
+    free = [one for one in wishes.wanted.values() if one.ask not in wishes.running]
+    if not free:
+        return None
+    chosen = max(free, key=lambda one: (bool(one.offered), not one.node_ids, len(one.node_ids)))
+    del wishes.wanted[chosen.ask]
+    for other in wishes.wanted.values() if chosen.node_ids else ():
+        if other.node_ids:  # whoever is asked may know those as well
+            chosen = _joined(chosen, replace(other, offered=()))
+    return chosen
+
+
+def _narrowed(node: Node, peer: Peer, wish: Exchange) -> Exchange | None:
+    """What others have not granted meanwhile; our own id stands for operators' records."""
+    if wish.ask == node.address:
+        return None
+    if wish.offered:
+        return wish
+    if not wish.node_ids:
+        return None if peer.is_here_at(wish.ask) else wish
+    left = tuple(
+        one for one in wish.node_ids if one == node.node_id or peer.roster.identity_of(one) is None
+    )
+    return replace(wish, node_ids=left) if left else None
+
+
+def _joined(first: Exchange, second: Exchange) -> Exchange:
+    is_all = not first.node_ids or not second.node_ids
+    ids = () if is_all else tuple(dict.fromkeys((*first.node_ids, *second.node_ids)))
+    return Exchange(
+        ask=first.ask,
+        node_ids=ids if len(ids) <= _IDS_MAX else (),
+        offered=tuple(dict.fromkeys((*first.offered, *second.offered))),
+    )
