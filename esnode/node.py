@@ -135,6 +135,7 @@ class Node:
         except StateUnusable as error:
             # Telemetry needs no state: an agent in a read-only container still serves.
             log.warning("state_dir_unusable", detail=str(error))
+            self.peering.explain_unusable(str(error))
             return None
 
     def _announce(self, state: StateFolder | None) -> None:

@@ -14,19 +14,12 @@ from pathlib import Path
 import structlog
 import trio
 
+from cluster import entry
 from cluster.binding import BindError, open_both_sockets
 from cluster.credentials import load_node
 from cluster.durable import DurableFailed
 from cluster.enrolment import NodeKeys, OpenedInvite, open_invite
-from cluster.entry import (
-    EntryRefused,
-    enter,
-    has_left,
-    is_node,
-    mark_left,
-    renew_here,
-    unmark_left,
-)
+from cluster.entry import EntryRefused, enter, has_left, is_node, renew_here
 from cluster.errors import PeerFault
 from cluster.gossip.effects import Rejected
 from cluster.host import Host, HostSettings
@@ -51,12 +44,12 @@ log = structlog.get_logger("esnode.cluster")
 RETRY_SECONDS = 5.0
 SUMMARY_SECONDS = 5.0
 """How often a rack's speaker tells the other racks."""
-APPROVAL_SECONDS = 2.0
-"""The same for an invite that waits for an operator, who will not be as quick."""
-KEEP_SECONDS = 3.0
-"""For a disk to take an operator's record."""
 ADMISSION_SECONDS = 10.0
 """How long `join` waits for a member's countersignature before it says that none came."""
+APPROVAL_SECONDS = 2.0
+"""The same where an operator has to speak, who will not be as quick."""
+KEEP_SECONDS = 3.0
+"""For a disk to take an operator's record."""
 
 
 class NotInCluster(Exception):
@@ -183,6 +176,10 @@ class Peering:
         else:
             self._explain("the cluster part of this agent begins anew", code="starting")
 
+    def explain_unusable(self, line: str) -> None:
+        """Say that there is no state folder, so that there can be no node."""
+        self._explain(f"state_dir: {line}; without it this agent is in no cluster")
+
     def _explain(self, line: str, *, code: str = "no-cluster", is_trouble: bool = False) -> None:
         if is_trouble and line != self.trouble:
             log.warning("cluster_unavailable", detail=line)
@@ -297,7 +294,7 @@ class Peering:
                 raise EntryRefused(
                     f"this machine is {keys.identity.name} of cluster {keys.authority.name} already"
                 )
-            unmark_left(folder)
+            entry.unmark_left(folder)
         self._changed.set()
         return keys, await self._admitted(keys)
 
@@ -310,7 +307,7 @@ class Peering:
         """
         host = self.running()
         async with self._changing:
-            mark_left(node_folder(self._folder))
+            entry.mark_left(node_folder(self._folder))
             informed = await host.leave()
         self._changed.set()
         self.events.add("self", host.keys.identity.name, after="left", reason="asked to")
