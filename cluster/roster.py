@@ -42,6 +42,9 @@ _STRANGERS_MAX = 16_384
 _SAME_MAX = 16
 """Certificates of one node by one invite: each return by the same token makes one."""
 
+_LOST = "its admission does not stand any more; an operator can approve it"
+"""Two sides of a cut let in more than an invite was for: the later ones are out on both."""
+
 JudgeChain = Callable[[Chain], NodeIdentity | Refused]
 """What a chain proves; raises `Malformed` for bytes that are no certificates."""
 
@@ -279,10 +282,7 @@ class Roster:
         return [*taken, *(one for one in rest if self._take_record(one))]
 
     def _take_record(self, record: SignedRecord) -> bool:
-        """A record is kept if it stands or waits; one that is refused now may stand later.
-
-        (By an operator whose own record has not come.) It is offered again by whoever has it.
-        """
+        """A record is kept if it stands or waits; one that is refused may be offered again."""
         held = next((one for one in self._records if one.hash == record.hash), None)
         if held is not None and held.signature <= record.signature:
             return False  # `gather` would not keep it either
@@ -340,6 +340,9 @@ class Roster:
         excluded: list[tuple[NodeId, str]] = []
         for node_id in self._chains:
             held, reason = self._judge_node(node_id)
+            was_in = node_id in before or was_out.get(node_id) == _LOST
+            if held is None and reason is None and was_in and node_id != self._own.node_id:
+                reason = _LOST
             if held is not None:
                 self._standing[node_id] = held
                 if node_id in was_out:
@@ -350,16 +353,15 @@ class Roster:
                 self._out[node_id] = reason
                 if node_id not in was_out:
                     excluded.append((node_id, reason))
-        for node_id in sorted(self.log.revocations.node_ids):
-            if node_id not in self._chains:
-                self._out[node_id] = "revoked by an operator"
-                if node_id not in was_out:
-                    excluded.append((node_id, self._out[node_id]))
+        for node_id in sorted(self.log.revocations.node_ids - self._chains.keys()):
+            self._out[node_id] = "revoked by an operator"
+            if node_id not in was_out:
+                excluded.append((node_id, self._out[node_id]))
         return tuple(introduced), tuple(readmitted), tuple(excluded)
 
     def _judge_node(self, node_id: NodeId) -> tuple[tuple[Chain, NodeIdentity] | None, str | None]:
         """The chain by which a node is in; else why it is out, if an operator said so."""
-        reason: str | None = None
+        reason = None
         newest = sorted(
             self._chains[node_id].values(),
             key=lambda held: (held[1].window.begin_unix_seconds, held[1].serial),

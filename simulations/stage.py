@@ -23,7 +23,7 @@ _LARGE_RACK_COUNT = 40
 _LARGE_COUNT = 100
 _PERSISTENT_COUNT = 2_000
 _STATES_COUNT = 400
-PAPERS_COUNT = 100
+PAPERS_COUNT = 200
 """What a larger fleet would hold of papers is that many squared: it is of gossip alone."""
 _DRIFT_PPM = 100.0
 """What the cheapest crystals differ from each other."""

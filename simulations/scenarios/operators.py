@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from cluster.gossip.effects import Status
 from cluster.gossip.envelope import Reason
+from cluster.gossip.messages import Version
 from cluster.identity.operator_records import NodeApproved, NodeRevoked
 from simulations import faults
+from simulations.forgery import datagram, member_record
 from simulations.node import Node
 from simulations.sightings import HERE, AllSee, status_of
 from simulations.stage import Stage
@@ -15,10 +17,12 @@ _AGREE_SECONDS = 40.0
 """Two nodes compare their papers every 20 s at the latest, if nothing else tells them to."""
 _CUT_SECONDS = 2.0
 _KNOCKING_SECONDS = 8.0
+_INSISTED_COUNT = 50
+_INSIST_SECONDS = 0.1
 
 
 def revocation(stage: Stage) -> None:
-    """An operator revokes a member while a tenth of all datagrams is lost and one node is away."""
+    """A member is revoked and its key used further, while a tenth is lost and one node is away."""
     fleet = stage.settle()
     bad, lone = stage.pick(2)
     others = stage.others(bad, lone)
@@ -26,13 +30,12 @@ def revocation(stage: Stage) -> None:
     stage.checkers.excuse(bad, lone)
     faults.cut_off(fleet, [lone])
 
-    began = fleet.now
     fleet.order(others[0], NodeRevoked(node_id=bad.node_id))
     told = stage.demand(
         "everybody ignores it", _Shows(others, bad, Status.REMOVED), within_seconds=1.0
     )
     stage.demand("it knows itself, and ends", lambda: bad.withdrawn is not None, within_seconds=4.0)
-    fleet.run_for(max(0.0, began + 5.0 - fleet.now))
+    _insist(stage, bad, others)
     heard_away = lone.knows_of(bad.node_id) is Status.REMOVED
     stage.require(not heard_away, "the node that was cut off cannot have heard of it")
     fleet.network.heal()
@@ -47,6 +50,17 @@ def revocation(stage: Stage) -> None:
         who_was_away_knows_seconds=back,
         refused_total=sum(one.told.rejected[Reason.EXCLUDED] for one in others),
     )
+
+
+def _insist(stage: Stage, bad: Node, others: Sequence[Node]) -> None:
+    """Whoever has its key goes on in its name."""
+    for number in range(_INSISTED_COUNT):
+        record = member_record(bad, Version(epoch=bad.epoch + 1, sequence=number))
+        data = datagram([record], bad.node_id, signer=bad.signer, version=record.version)
+        stage.fleet.inject(stage.chance.choice(others), data, source=bad.address)
+        stage.fleet.run_for(_INSIST_SECONDS)
+    shown = sum(status_of(stage.fleet, one, bad) in HERE for one in others)
+    stage.require(shown == 0, f"{shown} nodes show one that was revoked and goes on")
 
 
 def invites(stage: Stage) -> None:
@@ -70,11 +84,12 @@ def invites(stage: Stage) -> None:
         fleet.start(node, members[:3])
     fleet.run_for(_KNOCKING_SECONDS)
     shown = sum(status_of(fleet, mate, loser) in HERE for mate in members)
+    stage.require(shown == 0, f"the flagged node is shown by {shown} members")
     for node in (late, asking):
         stage.require(bool(node.told.refusals), f"nobody told {node.name} why it is not in")
 
     took: dict[str, float | None] = {}
-    for word, node in (("waiting", asking), ("flagged", loser)):
+    for word, node, outside in (("waiting", asking, (late, loser)), ("flagged", loser, (late,))):
         stage.checkers.unbar(node)
         fleet.order(
             members[-1],
@@ -82,7 +97,7 @@ def invites(stage: Stage) -> None:
         )
         took[word] = stage.demand(
             f"all see the {word} one, for which an operator spoke",
-            AllSee(fleet, [node], [one for one in fleet.nodes if one not in (node, late)]),
+            AllSee(fleet, [node], [one for one in fleet.nodes if one not in (node, *outside)]),
             within_seconds=_AGREE_SECONDS,
         )
     stage.checkers.vouch(loser)

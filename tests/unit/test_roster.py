@@ -286,3 +286,30 @@ def test_who_is_asked_asks_back_for_what_the_asker_has_and_it_lacks() -> None:
     assert names(poor) == names(club.roster)
     assert poor.dossiers.lacking(club.roster.marks()) == ()
     assert read_wanted(club.roster.give(())) == ()
+
+
+def test_who_was_let_in_beyond_an_invite_on_one_side_of_a_cut_is_out_once_both_are_known() -> None:
+    club = Club()
+    second = club.newcomer("n2")
+    club.admit(second)
+    other_side = roster_of(second)
+    tell(other_side, club.roster)
+    invite = club.lab.invite(uses=1)
+    early, late = club.lab.join(invite, "n3"), club.lab.join(invite, "n4")
+    club.admit(early, NOW)
+    _, refused = other_side.welcome(chain_of(late), now_unix_seconds=NOW + 1)
+    assert refused is None
+    assert "n4" in names(other_side)
+
+    learned = other_side.learn(decode_papers(club.roster.give(())))
+    tell(club.roster, other_side)
+
+    assert [node_id for node_id, _ in learned.excluded] == [late.identity.node_id]
+    assert names(other_side) == names(club.roster) == ["n1", "n2", "n3"]
+    approval = NodeApproved(
+        node_id=late.identity.node_id, invite_serial=late.identity.rights.serial
+    )
+    records = [club.introduce_operator(), club.say(approval)]
+    again = [other_side.learn([record]) for record in records]
+    assert [one.name for one in again[1].readmitted] == ["n4"]
+    assert "n4" in names(other_side)
