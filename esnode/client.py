@@ -125,7 +125,7 @@ def ask(
         AgentForbids: the caller may not.
         AgentRefused: an answer other than 200, or of another program.
     """
-    with _one_line_errors(door, timeout_seconds):
+    with _one_line_errors(door, timeout_seconds, is_order=order is not None):
         response = _send(
             door, "GET" if order is None else "POST", path,
             order=order, timeout_seconds=timeout_seconds,
@@ -227,12 +227,15 @@ def _authorities() -> ssl.SSLContext:
 
 
 @contextmanager
-def _one_line_errors(door: Door, timeout_seconds: float) -> Iterator[None]:
+def _one_line_errors(
+    door: Door, timeout_seconds: float, *, is_order: bool = False
+) -> Iterator[None]:
     try:
         yield
     except httpx.TimeoutException:
+        later = "; what was ordered may still be done" if is_order else ""
         raise AgentUnreachable(
-            f"the agent at {door.shown} did not answer within {timeout_seconds:g} s"
+            f"the agent at {door.shown} did not answer within {timeout_seconds:g} s{later}"
         ) from None
     except (httpx.InvalidURL, httpx.UnsupportedProtocol):
         raise AgentUnreachable(

@@ -103,6 +103,7 @@ class ClusterView:
                 streams=host.last_failure if not gossip.members else None,
                 address_line=self._peering.address_line(),
                 is_unanswered=gossip.is_isolated,
+                is_contested=gossip.is_contested,
                 now_unix_seconds=now,
             ),
             now_unix_seconds=now,

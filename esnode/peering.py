@@ -344,12 +344,14 @@ class Peering:
         refused = host.hear_operator(signed)
         if refused is not None:
             raise PeerFault(refused)
+        line = record_line(signed)
+        if host.withdrawn is not None:
+            return f"{line} (it withdrew this very node; members know)"
         trouble = None
         with trio.move_on_after(KEEP_SECONDS) as waiting:
             trouble = await host.kept()
         if waiting.cancelled_caught:
             trouble = "the disk does not answer"
-        line = record_line(signed)
         return line if trouble is None else f"{line} (told to members, not kept here: {trouble})"
 
     def _make_room(self, invite: OpenedInvite) -> None:

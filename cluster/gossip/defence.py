@@ -46,6 +46,11 @@ class Defence:
         self._rebirth = Rebirth()
 
     @property
+    def is_contested(self) -> bool:
+        """Whether somebody else goes on with this node's key."""
+        return self._rebirth.is_contested
+
+    @property
     def due_seconds(self) -> float:
         """When another life is to be outlived."""
         return self._rebirth.due_seconds

@@ -190,6 +190,7 @@ class Swim:
             is_speaker=is_speaker(self._own, self._members),
             is_isolated=len(self._members) > 0 and is_unanswered,
             is_leaving=self._farewell.is_begun,
+            is_contested=self._defence.is_contested,
             checks_total=self._beliefs.door.checks_total,
             views_equal_total=self._answers.views_equal_total,
             views_different_total=self._answers.views_different_total,

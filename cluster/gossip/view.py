@@ -74,6 +74,8 @@ class GossipView:
     is_isolated: bool
     """There are others, and none of them has answered for a while."""
     is_leaving: bool
+    is_contested: bool
+    """Somebody else goes on with this node's key: a cloned disk, or a stolen one."""
     checks_total: int
     """Signatures that were checked."""
     views_equal_total: int

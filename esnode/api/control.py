@@ -63,7 +63,7 @@ def make_control_app(peering: Peering, view: ClusterView) -> QuartTrio:
                 "ends_at": utc_text(keys.identity.window.end_unix_seconds),
                 "node": {"id": keys.identity.node_id.hex(), "name": keys.identity.name},
                 "admitted": is_admitted,
-                "detail": "" if is_admitted else _not_yet(peering),
+                "detail": "" if is_admitted else _not_yet(peering, "accepted this certificate"),
             }
         )
 
@@ -107,13 +107,13 @@ def _joined(peering: Peering, keys: NodeKeys, *, is_admitted: bool) -> Document:
     }
 
 
-def _not_yet(peering: Peering) -> str:
+def _not_yet(peering: Peering, what: str = "let it in") -> str:
     """Why nobody has accepted a certificate so far."""
     host = peering.host
     if peering.trouble:
         return peering.trouble
     why = "" if host is None or host.last_failure is None else f": {host.last_failure}"
-    return f"no member has let it in yet{why}; the agent goes on trying"
+    return f"no member has {what} yet{why}; the agent goes on trying"
 
 
 async def _order() -> dict[str, object]:

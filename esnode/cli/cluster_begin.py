@@ -284,7 +284,7 @@ def invite(
     )  # fmt: skip
     note(_terms(keys, token, rack_id, ttl, uses=1 if founding else uses, prefix=prefix))
     if any(seed.startswith(_LOOPBACK) for seed in known):
-        note(f"note: {', '.join(known)} is this machine only: others need --seed HOST:PORT")
+        note("note: a loopback address means this machine only: others need --seed HOST:PORT")
     click.echo(print_token(token))
 
 

@@ -6,7 +6,7 @@ where it was. It must not know why members come and go; the agent's reasons are 
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -45,7 +45,7 @@ def events(ctx: click.Context, follow: bool, since: int | None, as_json: bool) -
     paint = colored if wants_color(ctx) else plain
     if follow:
         try:
-            _follow(door, since, paint, as_json=as_json)
+            _follow(lambda: reading_door(ctx, known=door), since, paint, as_json=as_json)
         except KeyboardInterrupt:
             return
     else:
@@ -82,7 +82,9 @@ def _list(door: "Door", since: int | None, paint: Painter, *, as_json: bool) -> 
         note("no events yet" if since is None else f"no events after {since}")
 
 
-def _follow(door: "Door", since: int | None, paint: Painter, *, as_json: bool) -> None:
+def _follow(
+    current_door: Callable[[], "Door"], since: int | None, paint: Painter, *, as_json: bool
+) -> None:
     """Follow the stream through restarts of the agent."""
     from esnode import client
 
@@ -92,7 +94,8 @@ def _follow(door: "Door", since: int | None, paint: Painter, *, as_json: bool) -
     while True:
         why = "the agent ended the stream"
         try:
-            for served in client.follow(door, f"{PATH}?follow=1", last_event_id=last_id):
+            path = f"{PATH}?follow=1"
+            for served in client.follow(current_door(), path, last_event_id=last_id):
                 if tries:
                     note("the agent answers again")
                 has_answered, tries = True, 0

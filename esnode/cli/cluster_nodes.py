@@ -23,7 +23,9 @@ def named_nodes(status: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [node for node in status["nodes"] if node["name"] == name]
 
 
-def find_node(status: dict[str, Any], text: str, *, allows_unknown: bool = False) -> dict[str, Any]:
+def find_node(
+    status: dict[str, Any], text: str, *, allows_unknown: bool = False, hint: str = ""
+) -> dict[str, Any]:
     """The one node that is meant; ends in one line where there is none, or more than one."""
     found = named_nodes(status, text)
     written = text.strip().lower()
@@ -37,13 +39,14 @@ def find_node(status: dict[str, Any], text: str, *, allows_unknown: bool = False
         more = f"; and {len(found) - _LISTED_MAX} more" if len(found) > _LISTED_MAX else ""
         fail(f"{printable(text)!r} is ambiguous, say the id: {listed}{more}", code=EXIT_USAGE)
     if not (allows_unknown and is_id and len(written) == _ID_DIGITS):
-        _unknown(text, is_short=is_id and len(written) < PREFIX_DIGITS_MIN)
+        _unknown(text, hint, is_short=is_id and len(written) < PREFIX_DIGITS_MIN)
     return {"id": written, "name": written, "rack": None, "state": "unknown"}
 
 
-def _unknown(text: str, *, is_short: bool) -> NoReturn:
-    hint = f" (of an id, at least {PREFIX_DIGITS_MIN} digits)" if is_short else ""
-    fail(f"no node {printable(text)!r}{hint}; `esnode cluster members` lists them", code=EXIT_USAGE)
+def _unknown(text: str, hint: str, *, is_short: bool) -> NoReturn:
+    of_id = f" (of an id, at least {PREFIX_DIGITS_MIN} digits)" if is_short else ""
+    lists = hint or "`esnode cluster members` lists them"
+    fail(f"no node {printable(text)!r}{of_id}; {lists}", code=EXIT_USAGE)
 
 
 def node_id_of(node: dict[str, Any]) -> "NodeId":

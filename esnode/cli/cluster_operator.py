@@ -146,7 +146,12 @@ def approve(
     from cluster.identity.operator_records import NodeApproved
 
     speaks = speaker(ctx, operator_dir, cluster_name, socket_path)
-    found = find_node(speaks.status(), node, allows_unknown=invite is not None)
+    found = find_node(
+        speaks.status(),
+        node,
+        allows_unknown=invite is not None,
+        hint="one that waits is named as `esnode cluster status` shows it: ID --invite SERIAL",
+    )
     serial = parse_serial(invite) if invite is not None else invite_serial_of(found)
     statement = NodeApproved(node_id=node_id_of(found), invite_serial=serial)
     tell(speaks.say(statement), as_json=as_json)

@@ -136,11 +136,11 @@ random_bytes = secrets.token_bytes
 """Where keys come from."""
 
 
-def reading_door(ctx: click.Context) -> "Door":
-    """The agent that questions go to: as for `esnode status`."""
+def reading_door(ctx: click.Context, *, known: "Door | None" = None) -> "Door":
+    """The agent that questions go to: as for `esnode status`; `known` is where it was until now."""
     from esnode.client import url_door
 
-    return url_door(agent_url(ctx))
+    return url_door(agent_url(ctx, known=None if known is None else known.base_url))
 
 
 def control_door(ctx: click.Context, socket_path: str | None = None) -> "Door":
@@ -223,8 +223,9 @@ def held_state_folder(ctx: click.Context) -> Iterator[Path]:
 
 def config_home() -> Path:
     """Where this user's configuration lies."""
-    if configured := os.environ.get("XDG_CONFIG_HOME"):
-        return Path(configured)
+    configured = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    if configured.is_absolute():  # Source: XDG Base Directory: a relative one is to be ignored
+        return configured
     home = os.environ.get("HOME")
     try:
         return (Path(home) if home else Path.home()) / ".config"

@@ -50,10 +50,11 @@ def render(document: dict[str, Any], wish: Wish) -> str:
     blocks = []
     if "summary" in wish.parts:
         blocks.append(summary(document, wish.look))
-    if "racks" in wish.parts and document["racks"]:
+    is_filtered = wish.condition is not None  # then nothing left is an answer, and is told
+    if "racks" in wish.parts and (document["racks"] or (is_filtered and len(wish.parts) == 1)):
         is_asked = wish.parts == ("racks",)
         blocks.append(table_of(document["racks"], RACK_COLUMNS, wish, is_asked=is_asked))
-    if "nodes" in wish.parts and document["nodes"]:
+    if "nodes" in wish.parts and (document["nodes"] or is_filtered):
         blocks.append(table_of(document["nodes"], NODE_COLUMNS, wish, is_asked=True))
     if "views" in document:
         blocks.append(views(document, wish.look))

@@ -111,6 +111,8 @@ def status(
     Exit codes: 0 healthy, 1 degraded (see --fail-on), 2 wrong usage or no cluster, 3 agent not
     reachable, 4 not allowed, 5 this side is cut off from the rest of the cluster.
     """
+    from esnode.client import AgentUnreachable
+
     with usage_errors():
         conditions = parse_conditions(fail_on)
         wish = wish_of(ctx, part, **looks)
@@ -119,7 +121,12 @@ def status(
     path = "/v1/cluster" if view == "local" else "/v1/cluster?view=all"
 
     def read() -> dict[str, Any]:
-        return _read(door, path, seconds, wish)
+        nonlocal door
+        try:
+            return _read(door, path, seconds, wish)
+        except AgentUnreachable:
+            door = reading_door(ctx, known=door)  # for the next look
+            raise
 
     def show(document: dict[str, Any], width: int | None) -> str:
         if as_json:

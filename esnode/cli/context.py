@@ -97,8 +97,11 @@ def simulated_hardware_path(ctx: click.Context) -> Path:
     return simulated_hardware_file(config_or_exit(ctx).config, os.environ)
 
 
-def agent_url(ctx: click.Context) -> str:
-    """Where the agent is: `--agent`, `ESNODE_AGENT`, else the configured listen address."""
+def agent_url(ctx: click.Context, *, known: str | None = None) -> str:
+    """Where the agent is: `--agent`, `ESNODE_AGENT`, else the configured listen address.
+
+    An agent that chooses its port comes back on another: `known` is where it was until then.
+    """
     kept: dict[str, Any] = ctx.find_root().obj or {}
     named = kept.get("agent_url") or os.environ.get("ESNODE_AGENT")
     if named:
@@ -112,6 +115,8 @@ def agent_url(ctx: click.Context) -> str:
         announced = announced_address(state_directory(config, os.environ))
         if announced is not None:
             return announced
+        if known is not None:
+            return known
         if loaded.origins["state_dir"].source == "flag":
             folder = state_directory(config, os.environ)
             fail(

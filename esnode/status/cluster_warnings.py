@@ -27,6 +27,8 @@ class Troubles:
     address_line: str | None = None
     """Announced here, seen there."""
     is_unanswered: bool = False
+    is_contested: bool = False
+    """Another machine goes on with this node's key."""
     now_unix_seconds: float = 0.0
 
 
@@ -59,6 +61,12 @@ def _warning(
 
 
 def _of_this_node(troubles: Troubles, own: NodeIdentity) -> Iterator[Document]:
+    if troubles.is_contested:
+        text = (
+            "another machine goes on with this node's key (a cloned disk?): stop one of them, and "
+            "let it leave and join anew with a token"
+        )
+        yield _warning("key-contested", "critical", own.name, text)
     if troubles.is_unanswered:
         text = "no other member answers this node; look at its network and at cluster_advertise"
         yield _warning("unanswered", "critical", own.name, text)
@@ -99,13 +107,22 @@ def _of_nodes(rows: Sequence[NodeRow]) -> Iterator[Document]:
                 text = "says two things at once: a cloned disk? its figures are not used"
                 yield _warning("node-contradicts", "critical", row.name, text, since)
             case "degraded":
-                text = f"hard to reach; suspected {row.flaps_ratio:.1f} times lately"
-                yield _warning("node-degraded", "warning", row.name, text)
+                yield _warning("node-degraded", "warning", row.name, _why_degraded(row))
             case "alive" if _is_stale(row):
                 text = "answers, but has not told how it is"
                 yield _warning("node-stale", "warning", row.name, text, row.state_age_seconds)
             case _:
                 pass
+
+
+def _why_degraded(row: NodeRow) -> str:
+    """Flaps count suspicions and restarts; without them it is degraded by what it answers now."""
+    if row.flaps_ratio < 1.0:
+        return "hard to reach: it has not answered lately"
+    return (
+        f"unsteady: restarted or suspected {row.flaps_ratio:.0f} times lately; a crash loop, a bad "
+        "link, or a cloned disk"
+    )
 
 
 def _is_stale(row: NodeRow) -> bool:
@@ -120,7 +137,10 @@ def _of_names(rows: Sequence[NodeRow], troubles: Troubles) -> Iterator[Document]
         live = [one for one in node_ids if status.get(one) in ("alive", "degraded", "suspect")]
         ids = ", ".join(one.short for one in node_ids)
         if len(live) > 1:
-            text = f"{len(live)} live machines have this name ({ids}); revoke one of them"
+            text = (
+                f"{len(live)} live machines have this name ({ids}); let one leave and join anew "
+                "under another --name, or revoke it"
+            )
             yield _warning("name-conflict", "critical", name, text)
         elif len(node_ids) > 1 and live:
             text = (

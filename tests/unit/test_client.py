@@ -62,6 +62,11 @@ def test_a_server_that_drips_does_not_hold_the_command(
     assert monotonic_seconds() - started < 5
 
 
+def test_an_order_that_is_not_answered_in_time_may_still_be_done(dripping_server: str) -> None:
+    with pytest.raises(AgentUnreachable, match="what was ordered may still be done"):
+        ask(url_door(dripping_server), "/x", schema="x", order={}, timeout_seconds=0.3)
+
+
 SCHEMA = "esnode.cluster_leave/"
 LEFT = (200, {"schema": "esnode.cluster_leave/1", "informed": 1})
 

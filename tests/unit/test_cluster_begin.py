@@ -171,6 +171,13 @@ def test_without_a_home_folder_one_is_told_what_to_say(machine: Machine) -> None
     assert "/proc/nowhere" in result.output
 
 
+def test_a_relative_folder_in_the_environment_is_ignored(machine: Machine) -> None:
+    result = machine.run("init", "lab", "--keys-only", XDG_CONFIG_HOME="here")
+
+    assert result.exit_code == 0, result.output
+    assert machine.keys.is_dir()
+
+
 def test_an_invite_prints_the_token_alone_and_its_terms_beside_it(founded: Machine) -> None:
     result = founded.run(
         "invite", "--rack", "r02", "--ttl", "2h", "--uses", "16", "--name-prefix", "gpu-",

@@ -65,6 +65,7 @@ def known(
         is_speaker=True,
         is_isolated=False,
         is_leaving=False,
+        is_contested=False,
         checks_total=0,
         views_equal_total=0,
         views_different_total=0,
@@ -98,6 +99,12 @@ def codes(document: dict[str, object]) -> list[str]:
     warnings = document["warnings"]
     assert isinstance(warnings, list)
     return [one["code"] for one in warnings]
+
+
+def texts(document: dict[str, object]) -> list[str]:
+    warnings = document["warnings"]
+    assert isinstance(warnings, list)
+    return [one["text"] for one in warnings]
 
 
 def test_a_healthy_cluster_says_so_and_adds_up() -> None:
@@ -278,6 +285,24 @@ def test_a_certificate_that_ends_soon_is_told_in_time() -> None:
     assert document["cluster"]["state"] == "healthy"
 
 
+@pytest.mark.parametrize(
+    ("flaps_ratio", "text"),
+    [
+        pytest.param(0.0, "hard to reach: it has not answered lately", id="silent-now"),
+        pytest.param(
+            9.2,
+            "unsteady: restarted or suspected 9 times lately; a crash loop, a bad link, or a "
+            "cloned disk",
+            id="restarts",
+        ),
+    ],
+)
+def test_a_degraded_node_is_said_to_be_what_it_is(flaps_ratio: float, text: str) -> None:
+    unwell = replace(member(4, Status.DEGRADED), flaps_ratio=flaps_ratio)
+
+    assert text in texts(describe_cluster(known(member(2), unwell)))
+
+
 def test_two_live_machines_of_one_name_are_a_conflict() -> None:
     twin = replace(member(9), name=OWN.name)
     seen = replace(
@@ -290,6 +315,7 @@ def test_two_live_machines_of_one_name_are_a_conflict() -> None:
     document = describe_cluster(seen)
 
     assert "name-conflict" in codes(document)
+    assert any("join anew under another --name" in text for text in texts(document))
 
 
 def test_a_forgotten_key_is_not_shown_once_it_is_gone() -> None:
@@ -323,3 +349,12 @@ def test_a_mate_that_answers_but_does_not_tell_is_stale() -> None:
     told = {2: Told(state=STATE, age_seconds=25.0)}
 
     assert "node-stale" in codes(describe_cluster(known(member(2), told=told)))
+
+
+def test_a_key_that_two_machines_use_is_told_where_it_is_noticed() -> None:
+    troubles = Troubles(shared_names={}, is_contested=True, now_unix_seconds=float(NOW))
+
+    document = describe_cluster(replace(known(member(2)), troubles=troubles))
+
+    assert "key-contested" in codes(document)
+    assert document["cluster"]["state"] == "degraded"

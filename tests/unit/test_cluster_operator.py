@@ -150,6 +150,7 @@ def test_a_node_that_works_is_not_removed_without_a_word(
         pytest.param(("revoke", "--certificate", "xyz"), ("'xyz' is no serial",), id="serial"),
         pytest.param(("revoke", "gpu-09", "--note", "a\nb"), ("--note is one line",), id="note"),
         pytest.param(("approve", "gpu-09"), ("by which invite did gpu-09 come?",), id="approve"),
+        pytest.param(("approve", "gpu-77"), ("--invite SERIAL",), id="approve-one-that-waits"),
     ],
 )
 def test_what_is_not_clear_is_asked_back_in_one_line(

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from esnode.cli.cluster_columns import MEMBER_COLUMNS, NODE_COLUMNS, RACK_COLUMNS
+from esnode.cli.cluster_filter import parse_filter
 from esnode.cli.cluster_node import render_node
 from esnode.cli.cluster_screen import Wish, render, summary, views, warnings
 from esnode.cli.cluster_table import Look, lay_out
@@ -302,3 +303,11 @@ def test_members_are_listed_as_one_knows_it() -> None:
         "Node", "Address", "State", "Rack", "Version", "Id", "Heard",
     ]  # fmt: skip
     assert text.splitlines()[2].split() == ["n09", "-", "alive", "r01", "-", "0000d755", "-"]
+
+
+def test_a_filter_that_lets_nothing_through_says_so() -> None:
+    """As `cluster status` hands it over: the rows are chosen before they are drawn."""
+    document = small_cluster() | {"nodes": [], "warnings": []}
+    wish = Wish(look=Look(), parts=("nodes",), condition=parse_filter("draw>3k", NODE_COLUMNS))
+
+    assert render(document, wish) == "(no row is let through by --filter)"

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from esnode.clock import monotonic_seconds
+from esnode.state import StateFolder
 from tests.agents import REPOSITORY, clean_environment
 from tests.cluster_agents import NO_CLUSTER, PretendedAgent, pretended_agent
 from tests.cluster_documents import node, status_document
@@ -76,6 +77,27 @@ def test_watching_goes_on_while_the_agent_restarts(machine: Machine, tmp_path: P
     assert first.startswith("CLUSTER prod-a")
     assert silence.startswith(f"esnode: no agent answers at {machine.agent_url}")
     assert watching.returncode == 0
+
+
+def test_an_agent_that_comes_back_on_another_port_is_found_by_its_folder(
+    machine: Machine, tmp_path: Path
+) -> None:
+    folder = StateFolder(machine.state)
+    words = ("status", "--watch", "0.2", "--json", "--state-dir", str(machine.state))
+    machine.agent_url = ""
+    with pretended_agent(tmp_path / "a", answers={"/v1/cluster": (200, HEALTHY)}) as agent:
+        folder.announce([agent.url], "0.1.0")
+        watching = started(machine, *words, stdout=subprocess.PIPE)
+        assert watching.stdout is not None
+        watching.stdout.readline()
+    with pretended_agent(tmp_path / "b", answers={"/v1/cluster": (200, HEALTHY)}) as agent:
+        folder.announce([agent.url], "0.1.0")
+        schemas = [json.loads(watching.stdout.readline())["schema"] for _ in range(12)]
+    watching.send_signal(signal.SIGINT)
+    watching.communicate(timeout=10)
+    folder.close()
+
+    assert schemas[-1] == "esnode.cluster_status/1"
 
 
 def test_watching_an_agent_without_a_cluster_ends_at_once(
