@@ -31,7 +31,7 @@ from esnode.cli.cluster_places import (
     tells_errors_in_one_line,
     with_yes,
 )
-from esnode.cli.context import EXIT_USAGE, fail
+from esnode.cli.context import EXIT_DEGRADED, EXIT_USAGE, fail
 
 if TYPE_CHECKING:
     from cluster.identity.tokens import InviteToken
@@ -191,7 +191,8 @@ def renew(ctx: click.Context, token: str | None, token_file: str | None, as_json
     """Give this node a new certificate; its key stays.
 
     Nodes warn 30 days before their certificate ends. TOKEN is a fresh invite to the node's rack,
-    taken as by `esnode cluster join`. The agent may run or not.
+    taken as by `esnode cluster join`. The agent may run or not. Exit code 1: no member has accepted
+    the new certificate (yet); they go on by the old one.
 
     \b
     esnode cluster invite --rack r01 --uses 1 | ssh gpu-02 sudo esnode cluster renew
@@ -213,7 +214,9 @@ def renew(ctx: click.Context, token: str | None, token_file: str | None, as_json
             order={"token": print_token(opened)},
             timeout_seconds=ORDER_SECONDS,
         )
+        is_refused = renewed.get("admitted") is False
     except AgentStopped:
+        is_refused = False  # that shows when the agent starts
         with held_state_folder(ctx):
             renewed = renew_stopped_node(identity_folder(ctx), opened)
     if "node" in renewed and "admitted" in renewed:  # an agent of before tells neither
@@ -224,3 +227,5 @@ def renew(ctx: click.Context, token: str | None, token_file: str | None, as_json
         click.echo(f"renewed until {renewed['ends_at']}")
         if detail := renewed.get("detail"):
             click.echo(detail)
+    if is_refused:
+        ctx.exit(EXIT_DEGRADED)
