@@ -111,22 +111,11 @@ def status(
     Exit codes: 0 healthy, 1 degraded (see --fail-on), 2 wrong usage or no cluster, 3 agent not
     reachable, 4 not allowed, 5 this side is cut off from the rest of the cluster.
     """
-    from esnode.client import AgentUnreachable
-
     with usage_errors():
         conditions = parse_conditions(fail_on)
         wish = wish_of(ctx, part, **looks)
-    door = reading_door(ctx)
-    seconds = seconds_of("--timeout", timeout)
     path = "/v1/cluster" if view == "local" else "/v1/cluster?view=all"
-
-    def read() -> dict[str, Any]:
-        nonlocal door
-        try:
-            return _read(door, path, seconds, wish)
-        except AgentUnreachable:
-            door = reading_door(ctx, known=door)  # for the next look
-            raise
+    read = _reader(ctx, path, seconds_of("--timeout", timeout), wish)
 
     def show(document: dict[str, Any], width: int | None) -> str:
         if as_json:
@@ -197,6 +186,25 @@ def terminal_width() -> int | None:
 
 def _at_width(wish: Wish, width: int | None) -> Wish:
     return dataclasses.replace(wish, look=dataclasses.replace(wish.look, width=width))
+
+
+def _reader(
+    ctx: click.Context, path: str, seconds: float, wish: Wish
+) -> Callable[[], dict[str, Any]]:
+    """Reads the document; an agent that does not answer is looked for again before the next."""
+    from esnode.client import AgentUnreachable
+
+    door = reading_door(ctx)
+
+    def read() -> dict[str, Any]:
+        nonlocal door
+        try:
+            return _read(door, path, seconds, wish)
+        except AgentUnreachable:
+            door = reading_door(ctx, known=door)
+            raise
+
+    return read
 
 
 def _read(door: "Door", path: str, seconds: float, wish: Wish) -> dict[str, Any]:
