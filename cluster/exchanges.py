@@ -14,6 +14,7 @@ import trio
 
 from cluster.conversation import StreamFailed
 from cluster.peer import Exchange
+from cluster.wishes import Narrow, is_for_somebody_near, join_wishes, take_wish
 
 if TYPE_CHECKING:
     from cluster.gossip.messages import Address
@@ -28,10 +29,6 @@ has just started has one exchange and no burst, for the same reason."""
 WANTED_MAX = 1024
 GATHER_SECONDS = 0.01
 """Wishes that come together are answered together."""
-_MANY_COUNT = 4
-"""Whoever named fewer strangers knows them; of many, somebody near may know all."""
-_IDS_MAX = 32
-"""Whoever lacks more than these asks for everything that is lacking: it lacks others as well."""
 
 
 class Exchanges:
@@ -40,7 +37,7 @@ class Exchanges:
     def __init__(
         self,
         run_one: Callable[[Exchange], Awaitable[None]],
-        narrow: Callable[[Exchange], Exchange | None],
+        narrow: Narrow,
         near: Callable[[], "Address | None"] = lambda: None,
     ) -> None:
         """`narrow` tells what of a wish has not been granted meanwhile by others.
@@ -70,7 +67,7 @@ class Exchanges:
         if held is None and len(self._wanted) >= WANTED_MAX:
             self.dropped_total += 1
             return
-        self._wanted[exchange.ask] = exchange if held is None else _joined(held, exchange)
+        self._wanted[exchange.ask] = exchange if held is None else join_wishes(held, exchange)
         self._has_more.set()
 
     async def run(self) -> None:
@@ -83,7 +80,7 @@ class Exchanges:
                 await trio.sleep(GATHER_SECONDS)
                 await self._wait_for_allowance()
                 await self._places.acquire()
-                wish = self._choose()
+                wish = take_wish(self._wanted, self._running, self._narrow)
                 if wish is None:
                     self._places.release()
                     continue
@@ -104,8 +101,7 @@ class Exchanges:
             self._allowance_count, self._allowance_seconds = 1.0, trio.current_time()
 
     def _nearest(self, wish: Exchange) -> "Address":
-        is_many = len(wish.node_ids) >= _MANY_COUNT
-        near = self._near() if is_many and not wish.offered else None
+        near = self._near() if is_for_somebody_near(wish) else None
         is_free = near is not None and near not in self._running and near != self._avoided
         return near if near is not None and is_free else wish.ask
 
@@ -133,33 +129,3 @@ class Exchanges:
             self._avoided = wish.ask
             self._allowance_count += 1.0  # a detour; it does not count
             self.want(left)
-
-    def _choose(self) -> Exchange | None:
-        """The most useful wish that can be granted now: what we have to tell, then the largest."""
-        for address, wish in list(self._wanted.items()):
-            left = self._narrow(wish)
-            if left is None:
-                del self._wanted[address]
-            else:
-                self._wanted[address] = left
-        free = [one for one in self._wanted.values() if one.ask not in self._running]
-        if not free:
-            return None
-        chosen = max(free, key=lambda one: (bool(one.offered), not one.node_ids, len(one.node_ids)))
-        del self._wanted[chosen.ask]
-        if not chosen.node_ids:
-            return chosen
-        for other in self._wanted.values():
-            if other.node_ids:  # whoever is asked may know those as well
-                chosen = _joined(chosen, replace(other, offered=()))
-        return chosen
-
-
-def _joined(first: Exchange, second: Exchange) -> Exchange:
-    is_all = not first.node_ids or not second.node_ids
-    ids = () if is_all else tuple(dict.fromkeys((*first.node_ids, *second.node_ids)))
-    return Exchange(
-        ask=first.ask,
-        node_ids=ids if len(ids) <= _IDS_MAX else (),
-        offered=tuple(dict.fromkeys((*first.offered, *second.offered))),
-    )

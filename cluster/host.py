@@ -17,7 +17,7 @@ import random
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -53,6 +53,7 @@ from cluster.places import Announced, is_own_host, look_up, own_address
 from cluster.stream import StreamClient, StreamLimits, StreamServer
 from cluster.stream_frames import Hello
 from cluster.udp import Datagrams
+from cluster.wishes import narrow_wish
 from cluster.writing import Writing
 
 PAPERS = "papers"
@@ -324,17 +325,7 @@ class Host:
             self.submit(meeting.effects)
 
     def _narrow(self, wish: Exchange) -> Exchange | None:
-        """What others have not granted meanwhile; None if that is all of it.
-
-        Our own id stands for operators' records, which are always wanted.
-        """
-        if wish.offered:
-            return wish
-        if not wish.node_ids:
-            return None if self.peer.is_here_at(wish.ask) else wish
-        own, roster = self.keys.identity.node_id, self.peer.roster
-        left = tuple(one for one in wish.node_ids if one == own or roster.identity_of(one) is None)
-        return replace(wish, node_ids=left) if left else None
+        return narrow_wish(wish, self.peer, self.keys.identity.node_id)
 
     async def _exchange(self, exchange: Exchange) -> None:
         """One exchange of papers, as the caller."""

@@ -10,6 +10,7 @@ say.
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Protocol
 
 from cluster.exchanges import (
@@ -25,6 +26,7 @@ from cluster.identity.refusals import Rule
 from cluster.ids import NodeId
 from cluster.papers import PapersRequest, decode_request, encode_paper, encode_request
 from cluster.peer import Effect, Exchange, Peer
+from cluster.wishes import is_for_somebody_near, join_wishes, narrow_wish, take_wish
 from simulations.network import Network
 from simulations.node import Node
 from simulations.world import World
@@ -36,10 +38,6 @@ _SILENCE_SECONDS = 5.0
 _ROUNDING_SECONDS = 1e-6
 _KEPT_SECONDS = 10.0
 """So long a connection stays open. Source: `cluster.stream.StreamLimits`."""
-_MANY_COUNT = 4
-"""Strangers for whom it is worth asking somebody near first. Source: `cluster.exchanges`."""
-_IDS_MAX = 32
-"""Whoever lacks more than these asks for everything. Source: `cluster.exchanges`."""
 _WITHDRAWN = (Rule.REVOKED, Rule.REMOVED)
 
 
@@ -83,7 +81,7 @@ class _Wishes:
         near = next(reversed(self.kept), None)
         if near is None or near in self.running or near == self.avoided:
             return wish.ask
-        return wish.ask if wish.offered or len(wish.node_ids) < _MANY_COUNT else near
+        return near if is_for_somebody_near(wish) else wish.ask
 
     def wait_seconds(self, now: float) -> float:
         """How long until one more may begin."""
@@ -121,7 +119,7 @@ class Streams:
         held = wishes.wanted.get(wish.ask)
         if held is None and len(wishes.wanted) >= WANTED_MAX:
             return
-        wishes.wanted[wish.ask] = wish if held is None else _joined(held, wish)
+        wishes.wanted[wish.ask] = wish if held is None else join_wishes(held, wish)
         self._go_on(node, wishes)
 
     def want_introductions(
@@ -151,7 +149,8 @@ class Streams:
             return
         if len(wishes.running) >= RUNNING_MAX:
             return  # the end of one begins the next
-        wish = _choose(node, wishes)
+        narrow = partial(_narrowed, node, wishes.core)
+        wish = take_wish(wishes.wanted, wishes.running, narrow)
         if wish is None:
             return
         wishes.allowance_count -= 1.0
@@ -267,44 +266,6 @@ class Streams:
         return other.core is None and not other.is_host_up
 
 
-def _choose(node: Node, wishes: _Wishes) -> Exchange | None:
-    """What we have to tell first, then the largest wish that can be granted now."""
-    for address, wish in list(wishes.wanted.items()):
-        left = _narrowed(node, wishes.core, wish)
-        if left is None:
-            del wishes.wanted[address]
-        else:
-            wishes.wanted[address] = left
-    free = [one for one in wishes.wanted.values() if one.ask not in wishes.running]
-    if not free:
-        return None
-    chosen = max(free, key=lambda one: (bool(one.offered), not one.node_ids, len(one.node_ids)))
-    del wishes.wanted[chosen.ask]
-    for other in wishes.wanted.values() if chosen.node_ids else ():
-        if other.node_ids:  # whoever is asked may know those as well
-            chosen = _joined(chosen, replace(other, offered=()))
-    return chosen
-
-
 def _narrowed(node: Node, peer: Peer, wish: Exchange) -> Exchange | None:
-    """What others have not granted meanwhile; our own id stands for operators' records."""
-    if wish.ask == node.address:
-        return None
-    if wish.offered:
-        return wish
-    if not wish.node_ids:
-        return None if peer.is_here_at(wish.ask) else wish
-    left = tuple(
-        one for one in wish.node_ids if one == node.node_id or peer.roster.identity_of(one) is None
-    )
-    return replace(wish, node_ids=left) if left else None
-
-
-def _joined(first: Exchange, second: Exchange) -> Exchange:
-    is_all = not first.node_ids or not second.node_ids
-    ids = () if is_all else tuple(dict.fromkeys((*first.node_ids, *second.node_ids)))
-    return Exchange(
-        ask=first.ask,
-        node_ids=ids if len(ids) <= _IDS_MAX else (),
-        offered=tuple(dict.fromkeys((*first.offered, *second.offered))),
-    )
+    """What others have not granted meanwhile, and is not asked of the node itself."""
+    return None if wish.ask == node.address else narrow_wish(wish, peer, node.node_id)
