@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from cluster.identity.files import sync_folder
+
 FILE_MODE = 0o600
 RECORD_BYTES_MAX = 1 << 20
 _FORMAT = 1
@@ -83,7 +85,7 @@ class RecordLog:
             finally:
                 os.close(descriptor)
             if is_new:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
             self._end_bytes += len(data)
 
     def replace(self, records: Iterable[bytes]) -> None:
@@ -100,7 +102,7 @@ class RecordLog:
             fresh._header = self._header
             fresh.append([*records, b""])
             aside.replace(self.path)
-            _sync_folder(self.path.parent)
+            sync_folder(self.path.parent)
             self._end_bytes = fresh._end_bytes
 
     def _check_header(self, content: bytes) -> None:
@@ -168,7 +170,7 @@ class EpochFile:
             finally:
                 os.close(descriptor)
             if is_new:
-                _sync_folder(self.path.parent)
+                sync_folder(self.path.parent)
 
 
 def _slot(epoch: int) -> bytes:
@@ -216,14 +218,6 @@ def _write_at(descriptor: int, data: bytes, offset: int) -> None:
         with contextlib.suppress(OSError):
             os.ftruncate(descriptor, size)
         raise
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager

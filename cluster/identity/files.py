@@ -57,12 +57,12 @@ def create_folder(folder: Path, files: Mapping[str, bytes]) -> None:
         try:
             for name, content in files.items():
                 _write_new(filling / name, content)
-            _sync_folder(filling)
+            sync_folder(filling)
             _rename_new(filling, folder)
         except BaseException:
             _discard(filling, files)
             raise
-        _sync_folder(folder.parent)
+        sync_folder(folder.parent)
 
 
 def replace_file(path: Path, content: bytes) -> None:
@@ -82,7 +82,7 @@ def replace_file(path: Path, content: bytes) -> None:
             with contextlib.suppress(OSError):
                 aside.unlink()
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def read_file(path: Path, *, owner: Callable[[], int] = os.geteuid) -> bytes:
@@ -176,7 +176,8 @@ def _discard(folder: Path, names: Iterable[str]) -> None:
         folder.rmdir()
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
+    """Put on disk which files a folder has."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
