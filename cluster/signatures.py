@@ -36,6 +36,7 @@ class Purpose(Enum):
     ADMISSION = b"esnode admission 1\x00"
     DATAGRAM = b"esnode datagram 1\x00"
     STATEMENT = b"esnode statement 1\x00"
+    POWER_STATEMENT = b"esnode power-statement 1\x00"
 
     def wrap(self, payload: bytes) -> bytes:
         """What is really signed."""
