@@ -1,0 +1,1 @@
+"""What this node does about its power, as pure rules: no clock, no file, no driver."""
