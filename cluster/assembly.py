@@ -15,7 +15,7 @@ from cluster.gossip.messages import Address
 from cluster.gossip.own import Identity
 from cluster.gossip.settings import GossipSettings
 from cluster.gossip.swim import Swim
-from cluster.identity.chains import NodeIdentity, TrustedAuthority, judge_node
+from cluster.identity.chains import KnownIssuers, NodeIdentity, TrustedAuthority, judge_node
 from cluster.identity.refusals import Refused
 from cluster.keeping import Remembered
 from cluster.keyring import Ed25519Verifier
@@ -76,15 +76,18 @@ def make_peer(
 
 def judge_with(authority: TrustedAuthority) -> JudgeChain:
     """What a chain proves to whoever trusts this authority."""
-    # One invite brings many nodes: its own certificate is read and verified once.
+    # One invite brings many nodes: its own certificate is read and judged once. A caller's chain
+    # is judged when it is shown and again when it is learned.
     read_issuer = lru_cache(maxsize=64)(keyring.read_certificate)
     verifier = RememberingVerifier(Ed25519Verifier())
+    known = KnownIssuers(authority)
 
+    @lru_cache(maxsize=16)
     def judge(chain: Chain) -> NodeIdentity | Refused:
         certificates = (
             keyring.read_certificate(chain.node_der),
             read_issuer(chain.issuer_der),
         )
-        return judge_node(certificates, authority, verifier)
+        return judge_node(certificates, authority, verifier, known=known)
 
     return judge

@@ -2,13 +2,12 @@
 
 Its own file because caller and called say and check the same. Whatever a peer or the network does
 wrong here ends in one exception with one line, `StreamFailed`; what a frame cannot be is
-`Malformed`. At most one frame and one TLS record are held of what comes in, and nothing of what
-goes out. Deadlines are the caller's. It must not know what is asked, nor whether the peer is
-allowed to ask.
+`Malformed`. At most one frame and one TLS record are held, of what comes in and of what goes out.
+Deadlines are the caller's. It must not know what is asked, nor whether the peer is allowed to ask.
 """
 
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,6 +21,8 @@ Introduce = Callable[[Address], Hello]
 """What this node says of itself to whom it sees at an address."""
 
 _RECEIVE_BYTES = 16 * 1024
+_RECORD_BYTES = 16 * 1024
+"""What one TLS record holds. Source: RFC 8446, section 5.1."""
 
 
 class StreamFailed(Exception):
@@ -93,7 +94,24 @@ class Conversation:
         Raises:
             StreamFailed: the connection broke.
         """
-        data = encode_frame(frame)
+        await self._send(encode_frame(frame))
+
+    async def send_many(self, frames: Iterable[Frame]) -> None:
+        """Send these one after another; small ones together, since each sending costs.
+
+        Raises:
+            StreamFailed: the connection broke.
+        """
+        held = bytearray()
+        for frame in frames:
+            held += encode_frame(frame)
+            if len(held) >= _RECORD_BYTES:
+                await self._send(bytes(held))
+                held.clear()
+        if held:
+            await self._send(bytes(held))
+
+    async def _send(self, data: bytes) -> None:
         with _one_line():
             await self._stream.send_all(data)
         self._traffic.sent_bytes_total += len(data)

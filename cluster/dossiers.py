@@ -14,46 +14,47 @@ class Dossiers:
     """Encoded papers by node."""
 
     def __init__(self) -> None:
-        self._marks: dict[bytes, None] = {}
+        self._papers: dict[bytes, bytes] = {}
+        """By mark."""
         self._of_node: dict[NodeId, list[bytes]] = {}
         self._admitters: dict[NodeId, list[NodeId]] = {}
         self._records: list[bytes] = []
+        """Marks, as those of each node are."""
 
     def has(self, encoded: bytes) -> bool:
         """Whether this very paper is kept."""
-        return mark_of(encoded) in self._marks
+        return mark_of(encoded) in self._papers
 
     def lacking(self, marks: Iterable[bytes]) -> tuple[bytes, ...]:
         """Those of somebody else's marks that stand for nothing here."""
-        return tuple(mark for mark in marks if mark not in self._marks)
+        return tuple(mark for mark in marks if mark not in self._papers)
 
     def by_marks(self, marks: Iterable[bytes]) -> tuple[bytes, ...]:
         """The papers that these marks stand for, as far as they are kept."""
-        wanted = dict.fromkeys(marks)
-        kept = (*self._records, *(one for papers in self._of_node.values() for one in papers))
-        return tuple(paper for paper in kept if mark_of(paper) in wanted)
+        wanted = frozenset(marks)
+        kept = (*self._records, *(mark for marks in self._of_node.values() for mark in marks))
+        return tuple(self._papers[mark] for mark in kept if mark in wanted)
 
     def marks(self) -> tuple[bytes, ...]:
         """What stands for each of them."""
-        return tuple(self._marks)
+        return tuple(self._papers)
 
     def keep_chain(self, node_id: NodeId, encoded: bytes) -> None:
         """Certificates of a node."""
-        self._keep(node_id, encoded)
+        self._keep(self._of_node.setdefault(node_id, []), encoded)
 
     def keep_admission(self, node_id: NodeId, admitted_by: NodeId, encoded: bytes) -> None:
         """Somebody's word that a node may come."""
-        self._keep(node_id, encoded)
+        self._keep(self._of_node.setdefault(node_id, []), encoded)
         self._admitters.setdefault(node_id, []).append(admitted_by)
 
     def keep_record(self, encoded: bytes) -> None:
         """What an operator said."""
-        self._marks[mark_of(encoded)] = None
-        self._records.append(encoded)
+        self._keep(self._records, encoded)
 
     def records(self, marks: Iterable[bytes] = ()) -> tuple[bytes, ...]:
         """Operators' records, for somebody who has those of `marks`."""
-        return _lacking(self._records, marks)
+        return self._lacking(self._records, marks)
 
     def about(self, node_ids: Iterable[NodeId], marks: Iterable[bytes] = ()) -> tuple[bytes, ...]:
         """Papers of these nodes and of whoever admitted them, up to a founder; theirs come first.
@@ -61,12 +62,17 @@ class Dossiers:
         Of everybody, if nobody is named.
         """
         wanted = self._with_admitters(node_ids) or dict.fromkeys(self._of_node)
-        papers = [paper for node_id in wanted for paper in self._of_node.get(node_id, ())]
-        return _lacking(papers, marks)
+        kept = [mark for node_id in wanted for mark in self._of_node.get(node_id, ())]
+        return self._lacking(kept, marks)
 
-    def _keep(self, node_id: NodeId, encoded: bytes) -> None:
-        self._marks[mark_of(encoded)] = None
-        self._of_node.setdefault(node_id, []).append(encoded)
+    def _keep(self, place: list[bytes], encoded: bytes) -> None:
+        mark = mark_of(encoded)
+        self._papers[mark] = encoded
+        place.append(mark)
+
+    def _lacking(self, kept: Iterable[bytes], marks: Iterable[bytes]) -> tuple[bytes, ...]:
+        has = frozenset(marks)
+        return tuple(self._papers[mark] for mark in kept if mark not in has)
 
     def _with_admitters(self, node_ids: Iterable[NodeId]) -> dict[NodeId, None]:
         found: dict[NodeId, None] = {}
@@ -77,8 +83,3 @@ class Dossiers:
                 found[node_id] = None
                 waiting.extend(self._admitters.get(node_id, ()))
         return found
-
-
-def _lacking(papers: Iterable[bytes], marks: Iterable[bytes]) -> tuple[bytes, ...]:
-    has = dict.fromkeys(marks)
-    return tuple(paper for paper in papers if not has or mark_of(paper) not in has)

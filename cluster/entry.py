@@ -9,10 +9,12 @@ import os
 from pathlib import Path
 
 from cluster.credentials import load_node, save_node, save_renewal
+from cluster.durable import DurableFailed
 from cluster.enrolment import NodeKeys, OpenedInvite, join, renew
 from cluster.errors import PeerFault
-from cluster.identity.files import IdentityUnusable, replace_file
+from cluster.identity.files import IdentityUnusable, node_folder, replace_file
 from cluster.ids import NodeName
+from cluster.keeping import forget
 from cluster.signatures import RandomBytes
 
 LEFT = "left"
@@ -52,6 +54,22 @@ def unmark_left(folder: Path) -> None:
         (folder / LEFT).unlink(missing_ok=True)
     except OSError as error:
         raise IdentityUnusable(f"{folder / LEFT}: {error.strerror}") from error
+
+
+def set_aside(state_folder: Path, *, now_unix_seconds: int) -> None:
+    """Make room for another key on a machine whose own was withdrawn.
+
+    Raises:
+        IdentityUnusable: the disk refuses.
+    """
+    folder = node_folder(state_folder)
+    try:
+        folder.rename(folder.with_name(f"{folder.name}.withdrawn-{now_unix_seconds}"))
+        forget(state_folder)
+    except OSError as error:
+        raise IdentityUnusable(f"{folder}: {error.strerror}") from None
+    except DurableFailed as error:
+        raise IdentityUnusable(str(error)) from None
 
 
 def enter(

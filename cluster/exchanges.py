@@ -14,7 +14,7 @@ import trio
 
 from cluster.conversation import StreamFailed
 from cluster.peer import Exchange
-from cluster.wishes import Narrow, is_for_somebody_near, join_wishes, take_wish
+from cluster.wishes import Narrow, is_for_somebody_near, is_granted_by, join_wishes, take_wish
 
 if TYPE_CHECKING:
     from cluster.gossip.messages import Address
@@ -51,7 +51,7 @@ class Exchanges:
         self._run_one = run_one
         self._narrow = narrow
         self._wanted: dict[Address, Exchange] = {}
-        self._running: dict[Address, None] = {}
+        self._running: dict[Address, Exchange] = {}
         self._places = trio.Semaphore(RUNNING_MAX)
         self._allowance_count = 1.0
         self._allowance_seconds = math.inf
@@ -63,6 +63,9 @@ class Exchanges:
 
     def want(self, exchange: Exchange) -> None:
         """One more wish."""
+        running = self._running.get(exchange.ask)
+        if running is not None and is_granted_by(running, exchange):
+            return
         held = self._wanted.get(exchange.ask)
         if held is None and len(self._wanted) >= WANTED_MAX:
             self.dropped_total += 1
@@ -86,8 +89,9 @@ class Exchanges:
                     continue
                 self._allowance_count -= 1.0
                 asked = self._nearest(wish)
-                self._running[asked] = None
-                nursery.start_soon(self._serve, replace(wish, ask=asked), wish)
+                begun = replace(wish, ask=asked)
+                self._running[asked] = begun
+                nursery.start_soon(self._serve, begun, wish)
                 if self._wanted:
                     self._has_more.set()
 

@@ -53,7 +53,7 @@ from cluster.places import Announced, is_own_host, look_up, own_address
 from cluster.stream import StreamClient, StreamLimits, StreamServer
 from cluster.stream_frames import Hello
 from cluster.udp import Datagrams
-from cluster.wishes import narrow_wish
+from cluster.wishes import Crowd, narrow_wish
 from cluster.writing import Writing
 
 PAPERS = "papers"
@@ -113,6 +113,7 @@ class Host:
         self._seeds: tuple[Address, ...] = ()
         self._writing = Writing(self._keeping, lambda line: hear(Alarm(line=line)))
         self._left = trio.Event()
+        self._crowd = Crowd()
         self.informed_count = 0
         self.withdrawn: str | None = None
         """Why an operator withdrew this node."""
@@ -196,7 +197,7 @@ class Host:
     @property
     def is_accepted(self) -> bool:
         """Whether the certificate of this life has been accepted by a member."""
-        return self.peer.roster.identity_by(self._chain) is not None
+        return self._is_in(self._chain)
 
     @property
     def last_failure(self) -> str | None:
@@ -303,6 +304,7 @@ class Host:
         hello = caller.hello
         chain = Chain(node_der=hello.certificate, issuer_der=hello.issuer_certificate)
         request = decode_request(body) if kind == PAPERS else None
+        was_in = self._is_in(chain)
         meeting = self.peer.meet(
             chain,
             hello.advertised or None,
@@ -310,19 +312,31 @@ class Host:
             self._clock(),
             now_unix_seconds=int(self._unix_clock()),
         )
-        try:
-            if meeting.refused is not None:
-                if request is not None and meeting.refused.rule in WITHDRAWN:
+        self.submit(meeting.effects)
+        if meeting.refused is not None:
+            if request is not None and meeting.refused.rule in WITHDRAWN:
+                return self.peer.give_records(request)
+            raise PeerFault(meeting.refused.line)
+        if request is not None:
+            if self._is_in(chain) and not was_in and not request.node_ids:
+                await self._wait_for_others()
+                if not self._is_in(chain):  # withdrawn meanwhile
                     return self.peer.give_records(request)
-                raise PeerFault(meeting.refused.line)
-            if request is not None:
-                return self.peer.give(request)
-            answer = self._answers.get(kind)
-            if answer is None:
-                raise PeerFault(f"this agent does not answer {kind!r}; update it")
-            return await answer(self.peer.identity_of(chain), body)
-        finally:
-            self.submit(meeting.effects)
+            return self.peer.give(request)
+        answer = self._answers.get(kind)
+        if answer is None:
+            raise PeerFault(f"this agent does not answer {kind!r}; update it")
+        return await answer(self.peer.identity_of(chain), body)
+
+    async def _wait_for_others(self) -> None:
+        until = self._crowd.arrive(self._clock())
+        wait = self._crowd.wait_seconds(until, self._clock())
+        while wait > 0.0:
+            await trio.sleep(wait)
+            wait = self._crowd.wait_seconds(until, self._clock())
+
+    def _is_in(self, chain: Chain) -> bool:
+        return self.peer.roster.identity_by(chain) is not None
 
     def _narrow(self, wish: Exchange) -> Exchange | None:
         return narrow_wish(wish, self.peer, self.keys.identity.node_id)

@@ -264,43 +264,47 @@ class _Extensions:
             self._read(extension)
 
     def _read(self, extension: x509.Extension[x509.ExtensionType]) -> None:
-        match extension.value:
-            case x509.BasicConstraints() as constraints:
-                self.constraints = constraints
-            case x509.KeyUsage() as usage:
-                self.key_usages = tuple(sorted(name for name in _USAGES if getattr(usage, name)))
-            case x509.ExtendedKeyUsage() as usages:
-                self.extended_key_usages = tuple(oid.dotted_string for oid in usages)
-            case x509.SubjectAlternativeName() as names:
-                self.alternative_names = tuple(_general_name(name) for name in names)
-            case x509.NameConstraints() as names:
-                self.permitted_names = _general_names(names.permitted_subtrees)
-                self.excluded_names = _general_names(names.excluded_subtrees)
-            case x509.SubjectKeyIdentifier() as key_id:
-                self.subject_key_id = key_id.digest
-            case x509.AuthorityKeyIdentifier() as key_id:
-                self.authority_key_id = _authority_key_id(key_id)
-            case other:
-                oid = extension.oid.dotted_string
-                if extension.critical:
-                    self.unknown_critical.append(oid)
-                if isinstance(other, x509.UnrecognizedExtension):
-                    self.private[oid] = PrivateExtension(
-                        oid=oid, value=other.value, is_critical=extension.critical
-                    )
+        value = extension.value
+        # The library's classes are abstract ones' children, for which `isinstance` costs ten times
+        # as much; it makes none of their subclasses.
+        if type(value) is x509.BasicConstraints:
+            self.constraints = value
+        elif type(value) is x509.KeyUsage:
+            self.key_usages = tuple(sorted(name for name in _USAGES if getattr(value, name)))
+        elif type(value) is x509.ExtendedKeyUsage:
+            self.extended_key_usages = tuple(oid.dotted_string for oid in value)
+        elif type(value) is x509.SubjectAlternativeName:
+            self.alternative_names = tuple(_general_name(name) for name in value)
+        elif type(value) is x509.NameConstraints:
+            self.permitted_names = _general_names(value.permitted_subtrees)
+            self.excluded_names = _general_names(value.excluded_subtrees)
+        elif type(value) is x509.SubjectKeyIdentifier:
+            self.subject_key_id = value.digest
+        elif type(value) is x509.AuthorityKeyIdentifier:
+            self.authority_key_id = _authority_key_id(value)
+        else:
+            oid = extension.oid.dotted_string
+            if extension.critical:
+                self.unknown_critical.append(oid)
+            if type(value) is x509.UnrecognizedExtension:
+                self.private[oid] = PrivateExtension(
+                    oid=oid, value=value.value, is_critical=extension.critical
+                )
 
 
 def _facts(certificate: x509.Certificate, data: bytes) -> CertificateFacts:
+    signed_part = certificate.tbs_certificate_bytes
     extensions = _Extensions(certificate.extensions)
     constraints = extensions.constraints
+    has_matching_algorithms, issuer, subject = _read_outline(data, signed_part)
     return CertificateFacts(
         der=data,
-        signed_part=certificate.tbs_certificate_bytes,
+        signed_part=signed_part,
         signature=certificate.signature,
         version=certificate.version.value + 1,
         serial=certificate.serial_number,
-        subject=certificate.subject.public_bytes(),
-        issuer=certificate.issuer.public_bytes(),
+        subject=subject,
+        issuer=issuer,
         common_name=_common_name(certificate.subject),
         window=Window(
             begin_unix_seconds=int(certificate.not_valid_before_utc.timestamp()),
@@ -308,7 +312,7 @@ def _facts(certificate: x509.Certificate, data: bytes) -> CertificateFacts:
         ),
         public_key=_public_key(certificate),
         signature_algorithm=certificate.signature_algorithm_oid.dotted_string,
-        has_matching_algorithms=_has_matching_algorithms(data, certificate.tbs_certificate_bytes),
+        has_matching_algorithms=has_matching_algorithms,
         is_ca=constraints.ca if constraints else None,
         path_length=constraints.path_length if constraints else None,
         key_usages=extensions.key_usages,
@@ -339,20 +343,26 @@ def _public_key(certificate: x509.Certificate) -> bytes | None:
     return key.public_bytes_raw() if isinstance(key, Ed25519PublicKey) else None
 
 
-def _has_matching_algorithms(data: bytes, signed_part: bytes) -> bool:
-    """Whether the algorithm is the same in both of its places; only one of them is signed.
+def _read_outline(data: bytes, signed_part: bytes) -> tuple[bool, bytes, bytes]:
+    """Whether both places name one algorithm; issuer and subject as they lie there.
 
-    Source: RFC 5280, section 4.1.1.2.
+    Only one of the two places is signed. The library gives names only as it would write them.
+    Source: RFC 5280, sections 4.1 and 4.1.1.2.
     """
-    _, offset, _ = der.read_element(data, 0)
-    _, _, outer = der.read_element(data, offset)
     _, offset, _ = der.read_element(signed_part, 0)
     tag, _, end = der.read_element(signed_part, offset)
-    if tag == 0xA0:  # the version, which only v1 leaves out
+    if tag == 0xA0:  # the version, which only v1 leaves out; the serial number follows
         _, _, end = der.read_element(signed_part, end)
-    _, _, inner_end = der.read_element(signed_part, end)
+    fields: list[bytes] = []
+    for _ in ("algorithm", "issuer", "validity", "subject"):
+        begin = end
+        _, _, end = der.read_element(signed_part, begin)
+        fields.append(signed_part[begin:end])
+    algorithm, issuer, _, subject = fields
+    _, offset, _ = der.read_element(data, 0)
+    outer = offset + len(signed_part)
     _, _, outer_end = der.read_element(data, outer)
-    return data[outer:outer_end] == signed_part[end:inner_end]
+    return data[outer:outer_end] == algorithm, issuer, subject
 
 
 def _authority_key_id(extension: x509.AuthorityKeyIdentifier) -> bytes | None:

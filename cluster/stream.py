@@ -8,6 +8,7 @@ it ends the server. It must not know what is asked, nor who may ask: the answere
 """
 
 import ipaddress
+import itertools
 import os
 import socket
 import ssl
@@ -169,13 +170,13 @@ class StreamServer:
         try:
             with trio.fail_after(self._limits.answer_seconds):
                 try:
-                    for part in await self._answer(peer, request.kind, request.body):
-                        await conversation.send(Part(body=part))
+                    parts = await self._answer(peer, request.kind, request.body)
+                    frames = (Part(body=part) for part in parts)
+                    await conversation.send_many(itertools.chain(frames, (End(),)))
                 except PeerFault as fault:
                     self.requests_total["refused"] += 1
                     await conversation.send(Fault(line=str(fault)))
                     return
-                await conversation.send(End())
         except trio.TooSlowError:
             self.requests_total["too-slow"] += 1
             raise

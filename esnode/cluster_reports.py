@@ -24,7 +24,7 @@ def state_of(member: MemberView) -> NodeState | None:
         return None
 
 
-def own_summary(host: Host, own_state: NodeState) -> RackState:
+def own_summary(host: Host, own_state: NodeState, budget_watts: float | None = None) -> RackState:
     """How the rack of this node is, as its speaker tells it."""
     rack = host.keys.identity.rack
     mates = (
@@ -37,7 +37,7 @@ def own_summary(host: Host, own_state: NodeState) -> RackState:
         if member.rack == rack
     )
     own = Heard(status="alive", state=own_state, age_seconds=0.0)
-    return summarise(rack, [own, *mates])
+    return summarise(rack, [own, *mates], budget_watts=budget_watts)
 
 
 def rack_reports(host: Host, own_state: NodeState | None) -> Iterable[bytes]:
@@ -81,4 +81,15 @@ def _report(member: MemberView) -> bytes:
             state=None if member.is_quarantined else member.state,
             state_age_seconds=member.state_age_seconds,
         )
+    )
+
+
+def address_line(host: Host) -> str | None:
+    """What to tell where peers see this node elsewhere than it says."""
+    seen = host.observed_elsewhere()
+    if seen is None:
+        return None
+    return (
+        f"this node announces {host.address}, and peers see it at {seen}: set cluster_advertise to "
+        "where it can be reached"
     )

@@ -21,7 +21,7 @@ from cluster.rack.model import NodeState, RackState
 from cluster.rack.report import RACK, VIEW, NodeReport, decode_report
 from cluster.rack.wire import decode_node_state, decode_rack_state
 from esnode.clock import unix_seconds
-from esnode.cluster_reports import state_of
+from esnode.cluster_reports import address_line, state_of
 from esnode.peering import Peering
 from esnode.status.cluster import (
     ClusterKnown,
@@ -101,12 +101,13 @@ class ClusterView:
                 waiting=view.waiting,
                 disk=host.disk_trouble,
                 streams=host.last_failure if not gossip.members else None,
-                address_line=self._peering.address_line(),
+                address_line=address_line(host),
                 is_unanswered=gossip.is_isolated,
                 is_contested=gossip.is_contested,
                 now_unix_seconds=now,
             ),
             now_unix_seconds=now,
+            budget_watts=self._peering.budget_watts,
         )
 
     def _told(self, host: Host, gossip: GossipView) -> Mapping[NodeId, Told]:

@@ -38,6 +38,8 @@ from esnode.fold.power import EnergyPrice
 from esnode.listener import ListenError, open_sockets
 from esnode.peering import Peering
 from esnode.plan import Hardware, make_plan
+from esnode.power_parts import make_powering
+from esnode.power_stats import count_power
 from esnode.serving import Counts, Serving
 from esnode.snapshot import Snapshot
 from esnode.state import StateFolder, StateUnusable
@@ -107,12 +109,23 @@ class Node:
         self._last_read_at = -1.0
         self._stop = trio.Event()
         self._replan = trio.Event()
+        self._is_governed = False
+        self.power = make_powering(
+            loaded.config, self._hardware, self._state_path, self._tell_power
+        )
         self.peering = Peering(
-            state_folder=self._state_path, config=loaded.config, agent_version=__version__
+            state_folder=self._state_path,
+            config=loaded.config,
+            agent_version=__version__,
+            power=self.power,
         )
         self._view = ClusterView(self.peering)
         self._serving = Serving(
-            loaded.config, self._counts, self._board, lambda: count_cluster(self.peering)
+            loaded.config,
+            self._counts,
+            self._board,
+            lambda: count_cluster(self.peering),
+            lambda: count_power(self.power),
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -159,6 +172,8 @@ class Node:
             nursery.start_soon(self._tick_for_ever)
             await nursery.start(server.run, sockets)
             if state is not None:
+                nursery.start_soon(self.power.run)
+                nursery.start_soon(self._follow_power)
                 nursery.start_soon(self.peering.run)
                 nursery.start_soon(self._serve_control, state)
             self.addresses = [self._url(one) for one in sockets]
@@ -182,9 +197,10 @@ class Node:
     # -- serving ----------------------------------------------------------------------------------
 
     def _make_server(self) -> Server:
+        app = make_app(self._board, self.peering, self._view, self.power)
         try:
             return Server(
-                with_metrics(self._board, make_app(self._board, self.peering, self._view)),  # type: ignore[arg-type]  # plain dicts
+                with_metrics(self._board, app),  # type: ignore[arg-type]  # plain dicts
                 certificate_path=self.config.tls_certificate_path,
                 key_path=self.config.tls_key_path,
             )
@@ -201,7 +217,7 @@ class Node:
         except ControlSocketUnusable as error:
             log.warning("control_socket_unusable", detail=str(error))
             return
-        app = make_control_app(self.peering, self._view)
+        app = make_control_app(self.peering, self._view, self.power)
         server = Server(app, is_allowed=is_allowed)  # type: ignore[arg-type]  # plain dicts
         try:
             await server.run([opened])
@@ -219,7 +235,7 @@ class Node:
         """Run the plan; start anew with the next one when the configuration changes."""
         while True:
             replan = self._replan = trio.Event()
-            plan = make_plan(self.config, self._hardware)
+            plan = make_plan(self.config, self._hardware, is_governed=self._is_governed)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._collection.run, plan)
                 await replan.wait()
@@ -263,7 +279,20 @@ class Node:
     def _tell_rack(self, snapshot: Snapshot) -> None:
         lag_seconds = self._counts.tick_lateness_seconds
         state = digest(snapshot, agent_version=__version__, loop_lag_seconds=lag_seconds)
+        self.power.tick(snapshot)
         self.peering.publish(state)
+
+    async def _follow_power(self) -> None:
+        """Collect draws more often while the power of the rack is governed."""
+        while True:
+            await self.power.means.gate.wait_change()
+            is_governed = self.power.means.gate.is_governed
+            if is_governed != self._is_governed:
+                self._is_governed = is_governed
+                self._replan.set()
+
+    def _tell_power(self, line: str) -> None:
+        self.peering.events.add("power", "power", reason=line)
 
     def _show_latest(self) -> None:
         latest = self._board.latest

@@ -28,7 +28,6 @@ from cluster.identity.files import IdentityUnusable, node_folder
 from cluster.identity.operator_records import read_signed_record
 from cluster.identity.tokens import parse_token
 from cluster.ids import NodeId, parse_node_name
-from cluster.keeping import forget
 from cluster.peer import Effect
 from cluster.rack.model import NodeState
 from cluster.rack.report import RACK, VIEW
@@ -38,6 +37,7 @@ from esnode.cluster_events import ClusterEvents
 from esnode.cluster_reports import own_summary, rack_reports, view_reports
 from esnode.config import Config
 from esnode.operator_text import record_line
+from esnode.powering.driver import Powering
 
 log = structlog.get_logger("esnode.cluster")
 
@@ -63,10 +63,18 @@ class NotInCluster(Exception):
 class Peering:
     """The cluster as one agent has it."""
 
-    def __init__(self, *, state_folder: Path, config: Config, agent_version: str) -> None:
+    def __init__(
+        self,
+        *,
+        state_folder: Path,
+        config: Config,
+        agent_version: str,
+        power: Powering | None = None,
+    ) -> None:
         self._folder = state_folder
         self._config = config
         self._version = agent_version
+        self._power = power
         self._changed = trio.Event()
         self._changing = trio.Lock()
         self._running = trio.CancelScope()
@@ -116,6 +124,8 @@ class Peering:
             return RETRY_SECONDS
         finally:
             self.host = None
+            if self._power is not None:
+                self._power.end()
         # Whoever ended it may have been cut off before it could say so: look again.
         return float("inf") if self.trouble_code == "withdrawn" else 0.0
 
@@ -158,6 +168,8 @@ class Peering:
 
     def _begin(self, host: Host) -> None:
         self.host = host
+        if self._power is not None:
+            self._power.begin(host)
         self.trouble, self.trouble_code = "", ""
         identity = host.keys.identity
         log.info(
@@ -186,6 +198,8 @@ class Peering:
         self.trouble, self.trouble_code = line, code
 
     def _hear(self, effect: Effect) -> None:
+        if self._power is not None:
+            self._power.hear(effect)
         if isinstance(effect, Rejected):
             reason = str(effect.reason)
             self.rejected_total[reason] = self.rejected_total.get(reason, 0) + 1
@@ -211,15 +225,21 @@ class Peering:
 
     def publish(self, state: NodeState) -> None:
         """Tell the rack how this node is; its speaker also tells the others how the rack is."""
-        self.own_state = state
+        power = self._power
+        self.own_state = state = state if power is None else power.dress(state)
         host = self.host
         if host is None or host.withdrawn is not None:
             return
         summary = None
         if host.now >= self._summary_due_seconds and host.view().gossip.is_speaker:
             self._summary_due_seconds = host.now + SUMMARY_SECONDS
-            summary = encode_rack_state(own_summary(host, state))
+            summary = encode_rack_state(own_summary(host, state, self.budget_watts))
         host.publish(encode_node_state(state), summary)
+
+    @property
+    def budget_watts(self) -> float | None:
+        """Of this node's rack, as operators decreed it."""
+        return None if self._power is None else self._power.budget_watts
 
     # -- what members ask -------------------------------------------------------------------------
 
@@ -358,17 +378,8 @@ class Peering:
         """A withdrawn node's key is worth nothing any more: the next one gets another."""
         host = self.host
         is_withdrawn = self.trouble_code == "withdrawn" or (host and host.withdrawn is not None)
-        folder = node_folder(self._folder)
-        if not is_withdrawn or not is_node(folder):
-            return
-        aside = folder.with_name(f"{folder.name}.withdrawn-{int(unix_seconds())}")
-        try:
-            folder.rename(aside)
-            forget(self._folder)
-        except OSError as error:
-            raise IdentityUnusable(f"{folder}: {error.strerror}") from None
-        except DurableFailed as error:
-            raise IdentityUnusable(str(error)) from None
+        if is_withdrawn and is_node(node_folder(self._folder)):
+            entry.set_aside(self._folder, now_unix_seconds=int(unix_seconds()))
 
     async def _admitted(self, keys: NodeKeys) -> bool:
         """Wait for a member's word, or our own where we may found."""
@@ -383,14 +394,3 @@ class Peering:
                     return False
                 await trio.sleep(0.05)
         return False
-
-    def address_line(self) -> str | None:
-        """What to tell where peers see this node elsewhere than it says."""
-        host = self.host
-        seen = None if host is None else host.observed_elsewhere()
-        if host is None or seen is None:
-            return None
-        return (
-            f"this node announces {host.address}, and peers see it at {seen}: set "
-            "cluster_advertise to where it can be reached"
-        )

@@ -5,6 +5,7 @@ opens no device file.
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from esnode.clock import monotonic_seconds
 from esnode.collect import Plan, Planned
@@ -25,6 +26,8 @@ APP_DEADLINE_SECONDS = 2.0
 POWER_INTERVAL_SECONDS_MAX = 60.0
 """However seldom the rest is collected: RAPL's counters go round, those of 65 kJ in 65 s at the
 highest draw, and an interval with an unknown number of rounds counts for nothing."""
+GOVERNED_INTERVAL_SECONDS = 1.0
+"""Demand that is heard of late is served late."""
 KILL_GRACE_SECONDS = 1.0
 """ipmitool is run twice, and killed at its own deadline each time; the worker waits this much
 longer for its thread."""
@@ -52,6 +55,10 @@ class Hardware:
             self._driver = self._make()
         return self._driver
 
+    def another_driver(self) -> GpuDriver:
+        """One more session of the same back end: a driver takes one call per device at a time."""
+        return self._make()
+
     def _make(self) -> GpuDriver:
         from pathlib import Path
 
@@ -70,8 +77,9 @@ class Hardware:
             self._driver.release()
 
 
-def make_plan(config: Config, hardware: Hardware) -> Plan:
-    """The collectors that are on, each with its interval and deadline."""
+def make_plan(config: Config, hardware: Hardware, *, is_governed: bool = False) -> Plan:
+    """The collectors that are on; draws are read each second while the rack's power is governed."""
+    every = min(config.scrape_interval, GOVERNED_INTERVAL_SECONDS if is_governed else 3600)
     root = HostRoot(procfs=config.procfs_path, sysfs=config.sysfs_path, rootfs=config.rootfs_path)
     planned: list[Planned] = []
     disabled: list[str] = []
@@ -107,7 +115,7 @@ def make_plan(config: Config, hardware: Hardware) -> Plan:
         "power",
         config.enable_power,
         lambda: PowerCollector(root),
-        interval_seconds=min(config.scrape_interval, POWER_INTERVAL_SECONDS_MAX),
+        interval_seconds=min(every, POWER_INTERVAL_SECONDS_MAX),
     )
     plan(
         "ipmi",
@@ -117,9 +125,10 @@ def make_plan(config: Config, hardware: Hardware) -> Plan:
         deadline_seconds=2 * config.ipmi_deadline + KILL_GRACE_SECONDS,
         is_slow=True,
     )
-    plan("gpu", config.enable_gpu, lambda: _gpu_collector(config, hardware))
+    gpu = partial(plan, interval_seconds=every)
+    gpu("gpu", config.enable_gpu, lambda: _gpu_collector(config, hardware))
     if hardware.is_simulated:
-        plan("chassis", config.enable_gpu and config.enable_power, lambda: _chassis(hardware))
+        gpu("chassis", config.enable_gpu and config.enable_power, lambda: _chassis(hardware))
     plan(
         "app",
         config.enable_app,

@@ -14,7 +14,15 @@ from esnode import __version__
 from esnode.board import Board, Posted
 from esnode.clock import unix_seconds
 from esnode.config import Config
-from esnode.metrics import AgentStats, ClusterStats, Exposition, Renderer, View, served_metrics
+from esnode.metrics import (
+    AgentStats,
+    ClusterStats,
+    Exposition,
+    RackPowerStats,
+    Renderer,
+    View,
+    served_metrics,
+)
 from esnode.snapshot import Snapshot
 from esnode.status import describe
 
@@ -41,8 +49,10 @@ class Serving:
         counts: Counts,
         board: Board,
         count_cluster: Callable[[], ClusterStats | None] = lambda: None,
+        count_power: Callable[[], RackPowerStats | None] = lambda: None,
     ) -> None:
-        """Prepare; `count_cluster` is asked when somebody scrapes."""
+        """Prepare; those that count are asked when somebody scrapes."""
+        self._count_power = count_power
         self._count_cluster = count_cluster
         self._config = config
         self._counts = counts
@@ -80,6 +90,7 @@ class Serving:
                 snapshot=snapshot,
                 agent=self._stats(),
                 cluster=self._count_cluster(),
+                rack_power=self._count_power(),
                 hostname=self._hostname,
                 is_per_core=self._config.metrics_per_core,
                 is_per_process=self._config.metrics_per_process,

@@ -2,9 +2,9 @@
 
 Its own file because it stands for what `cluster.host`, `cluster.exchanges` and a TLS connection are
 to an agent. Requests and papers go through their real encodings; how long it takes and whether
-there is a way is simulated. Wishes for one address are joined, and those of one node begin no
-faster than an agent's. A node of gossip alone exchanges introductions. It must not know what papers
-say.
+there is a way is simulated. Wishes for one address are joined, those of one node begin no faster
+than an agent's, and newcomers that come together are answered together. A node of gossip alone
+exchanges introductions. It must not know what papers say.
 """
 
 import random
@@ -26,7 +26,14 @@ from cluster.identity.refusals import Rule
 from cluster.ids import NodeId
 from cluster.papers import PapersRequest, decode_request, encode_paper, encode_request
 from cluster.peer import Effect, Exchange, Peer
-from cluster.wishes import is_for_somebody_near, join_wishes, narrow_wish, take_wish
+from cluster.wishes import (
+    Crowd,
+    is_for_somebody_near,
+    is_granted_by,
+    join_wishes,
+    narrow_wish,
+    take_wish,
+)
 from simulations.network import Network
 from simulations.node import Node
 from simulations.world import World
@@ -66,7 +73,7 @@ class _Wishes:
 
     core: Peer
     wanted: dict[Address, Exchange] = field(default_factory=dict)
-    running: dict[Address, None] = field(default_factory=dict)
+    running: dict[Address, Exchange] = field(default_factory=dict)
     allowance_count: float = 1.0
     allowance_seconds: float
     is_due: bool = False
@@ -74,6 +81,8 @@ class _Wishes:
     """With whom a connection is still open, and since when it is idle; the latest last."""
     avoided: Address | None = None
     """Who was near and could not grant all of a wish."""
+    crowd: Crowd = field(default_factory=Crowd)
+    """Newcomers who ask this one."""
 
     def nearest(self, wish: Exchange, now: float) -> Address:
         """Of many strangers somebody knows most with whom a connection is open."""
@@ -91,6 +100,24 @@ class _Wishes:
         wait = (1.0 - self.allowance_count) * PACE_SECONDS
         # What was waited for may come out a rounding short of one.
         return wait if wait > _ROUNDING_SECONDS else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """One exchange between the lives of two nodes."""
+
+    node: Node
+    wishes: _Wishes
+    other: Node
+    called: Peer
+    asked: Exchange
+    meant: Exchange
+    request: PapersRequest
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether one of the two lives has ended."""
+        return self.node.core is not self.wishes.core or self.other.core is not self.called
 
 
 class Streams:
@@ -116,6 +143,9 @@ class Streams:
     def want(self, node: Node, wish: Exchange) -> None:
         """A peer asks for an exchange."""
         wishes = self._wishes[node.number]
+        running = wishes.running.get(wish.ask)
+        if running is not None and is_granted_by(running, wish):
+            return
         held = wishes.wanted.get(wish.ask)
         if held is None and len(wishes.wanted) >= WANTED_MAX:
             return
@@ -155,7 +185,7 @@ class Streams:
             return
         wishes.allowance_count -= 1.0
         asked = replace(wish, ask=wishes.nearest(wish, self._world.now))
-        wishes.running[asked.ask] = None
+        wishes.running[asked.ask] = asked
         wishes.kept.pop(asked.ask, None)
         other = self._driver.by_address.get(asked.ask)
         if other is not None and self._is_silent(node, other):
@@ -171,13 +201,54 @@ class Streams:
             self._go_on(node, wishes)
 
     def _exchange(self, node: Node, wishes: _Wishes, asked: Exchange, meant: Exchange) -> None:
+        """As the caller: ask; the answer may wait for other newcomers."""
         other = self._driver.by_address.get(asked.ask)
-        if node.core is wishes.core and other is not None and self._is_open(node, other):
-            was_heard = self._ask(node, wishes.core, other, asked)
-            if was_heard and node.core is wishes.core:
-                wishes.kept[asked.ask] = self._world.now
-                self._settle(node, wishes, asked, meant)
-        self._end(node, wishes, asked)
+        if node.core is not wishes.core or other is None or not self._is_open(node, other):
+            self._end(node, wishes, asked)
+            return
+        call = _Call(
+            node=node,
+            wishes=wishes,
+            other=other,
+            called=other.peer,
+            asked=asked,
+            meant=meant,
+            request=_as_sent(wishes.core.request_for(asked)),
+        )
+        roster = call.called.roster
+        was_in = roster.identity_by(node.chain) is not None
+        refused = self._meet(call, call.request)
+        is_in = roster.identity_by(node.chain) is not None
+        if refused is None and is_in and not was_in and not call.request.node_ids:
+            until = self._wishes[other.number].crowd.arrive(self._world.now)
+            self._hold(call, until)
+        else:
+            self._conclude(call, refused)
+
+    def _hold(self, call: _Call, until: float) -> None:
+        """Answer when no more newcomers come."""
+        crowd = self._wishes[call.other.number].crowd
+        wait = 0.0 if call.is_cut else crowd.wait_seconds(until, self._world.now)
+        if wait > 0.0:
+            self._world.after(wait, self._hold, call, until)
+            return
+        is_in = call.called.roster.identity_by(call.node.chain) is not None
+        self._conclude(call, None if is_in else Rule.REVOKED)
+
+    def _conclude(self, call: _Call, refused: Rule | None) -> None:
+        """The answer comes, unless one of the two has ended meanwhile."""
+        node, wishes = call.node, call.wishes
+        parts: tuple[bytes, ...] | None = None
+        if not call.is_cut and refused is None:
+            parts = call.called.give(call.request)
+        elif not call.is_cut and refused in _WITHDRAWN:
+            parts = call.called.give_records(call.request)
+        if parts is not None:
+            self._hear(call, (encode_paper(call.other.chain), *parts))
+            if node.core is wishes.core:
+                wishes.kept[call.asked.ask] = self._world.now
+                self._settle(node, wishes, call.asked, call.meant)
+        self._end(node, wishes, call.asked)
 
     def _settle(self, node: Node, wishes: _Wishes, asked: Exchange, meant: Exchange) -> None:
         """Ask whoever was meant for what somebody nearer did not know."""
@@ -190,44 +261,29 @@ class Streams:
             wishes.allowance_count += 1.0
             self.want(node, left)
 
-    def _ask(self, node: Node, peer: Peer, other: Node, wish: Exchange) -> bool:
-        """As the caller: ask, hear the answer, and send on what was asked back.
-
-        Whether there was an answer: who is sent away has none.
-        """
-        local = self._driver.local
-        called = other.peer
-        parts = self._answer(node, other, called, peer.request_for(wish))
-        if parts is None:
-            return False
-        parts = (encode_paper(other.chain), *parts)
-        self._driver.do(node, peer.hear_papers(parts, wish.ask, local(node)))
+    def _hear(self, call: _Call, parts: tuple[bytes, ...]) -> None:
+        """As the caller: believe the answer, and send on what it asks back."""
+        peer = call.wishes.core
+        local = self._driver.local(call.node)
+        self._driver.do(call.node, peer.hear_papers(parts, call.asked.ask, local))
         for offer in peer.offers_for(parts):
-            if other.core is called and node.core is peer:
-                self._answer(node, other, called, offer)
-        return True
+            if not call.is_cut:
+                self._meet(call, _as_sent(offer))
 
-    def _answer(
-        self, node: Node, other: Node, called: Peer, asked: PapersRequest
-    ) -> tuple[bytes, ...] | None:
-        """As who is called: judge who asks, and answer; None where it is sent away."""
-        request = decode_request(encode_request(asked))
-        meeting = called.meet(
-            node.chain,
-            node.address,
+    def _meet(self, call: _Call, request: PapersRequest) -> Rule | None:
+        """As who is called: judge who asks; why it is sent away."""
+        meeting = call.called.meet(
+            call.node.chain,
+            call.node.address,
             request.offered,
-            self._driver.local(other),
+            self._driver.local(call.other),
             now_unix_seconds=self._driver.now_unix_seconds,
         )
-        parts: tuple[bytes, ...] | None = None
-        if meeting.refused is None:
-            parts = called.give(request)
-        elif meeting.refused.rule in _WITHDRAWN:
-            parts = called.give_records(request)
-        else:
-            node.told.refusals.append(meeting.refused.line)
-        self._driver.do(other, meeting.effects)
-        return parts
+        refused = meeting.refused
+        if refused is not None and refused.rule not in _WITHDRAWN:
+            call.node.told.refusals.append(refused.line)
+        self._driver.do(call.other, meeting.effects)
+        return None if refused is None else refused.rule
 
     # Introductions.
 
@@ -269,3 +325,8 @@ class Streams:
 def _narrowed(node: Node, peer: Peer, wish: Exchange) -> Exchange | None:
     """What others have not granted meanwhile, and is not asked of the node itself."""
     return None if wish.ask == node.address else narrow_wish(wish, peer, node.node_id)
+
+
+def _as_sent(request: PapersRequest) -> PapersRequest:
+    """What arrives of a request."""
+    return decode_request(encode_request(request))

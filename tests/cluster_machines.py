@@ -1,4 +1,4 @@
-"""Machines on which somebody types `esnode cluster ...`, each with its own folders."""
+"""Machines on which somebody types `esnode cluster ...` or `power ...`, with their folders."""
 
 from pathlib import Path
 
@@ -20,6 +20,14 @@ class Machine:
         self.agent_url = "http://127.0.0.1:9"
 
     def run(self, *words: str, typed: str = "", **environment: str | None) -> Result:
+        return self._type(("cluster", *words), typed, environment)
+
+    def power(self, *words: str, typed: str = "", **environment: str | None) -> Result:
+        return self._type(("power", *words), typed, environment)
+
+    def _type(
+        self, words: tuple[str, ...], typed: str, environment: dict[str, str | None]
+    ) -> Result:
         known: dict[str, str | None] = {
             "HOME": str(self.home),
             "XDG_CONFIG_HOME": None,
@@ -27,9 +35,7 @@ class Machine:
             "ESNODE_AGENT": self.agent_url,
             **environment,
         }
-        return CliRunner().invoke(
-            cli, ["cluster", *words], input=typed, env=known, prog_name="esnode"
-        )
+        return CliRunner().invoke(cli, list(words), input=typed, env=known, prog_name="esnode")
 
     @property
     def keys(self) -> Path:

@@ -138,6 +138,7 @@ class Machine:
         host: str = "127.0.0.1",
         port: int = 0,
         gossip: GossipSettings | None = None,
+        clock: Callable[[], float] = boottime_seconds,
     ) -> AsyncIterator[Host]:
         sockets = open_both_sockets(host, port)
         node = Host(
@@ -145,7 +146,7 @@ class Machine:
             state_folder=self.folder,
             sockets=sockets,
             settings=HostSettings(gossip=gossip or GossipSettings()),
-            clock=boottime_seconds,
+            clock=clock,
             unix_clock=unix_seconds,
             rng=random.Random(secrets.token_bytes(8)),
             hear=self.heard.append,

@@ -5,7 +5,7 @@ The figures are written down, so that tests can write down what follows from the
 
 from dataclasses import replace
 
-from esnode.metrics import AgentStats, ClusterStats, View
+from esnode.metrics import AgentStats, ClusterStats, RackPowerStats, View
 from esnode.readings.sample import SourceStatus
 from esnode.snapshot import (
     AppState,
@@ -185,6 +185,26 @@ AGENT_STATS = AgentStats(
 )
 
 
+RACK_POWER_STATS = RackPowerStats(
+    state="enforcing",
+    cap_wanted_watts=3200,
+    cap_watts=3195,
+    bound_watts=3195,
+    floor_watts=900,
+    demand_watts=3900,
+    shares_watts=((("rack:r01",), 3200),),
+    is_gate_open=True,
+    is_refusing=False,
+    throttle_watts=0,
+    has_disk_trouble=False,
+    counts=(("Credited", 4), ("Debited", 3), ("cap_writes", 9), ("sent", 120)),
+    budgets_watts=((("rack:r01",), 52000),),
+    floors_watts=((("rack:r01",), 9000),),
+    grades=((("rack:r01", "A"), True), (("rack:r01", "B"), False), (("rack:r01", "C"), False)),
+    stranded_watts=((("rack:r01",), 0),),
+    epochs=((("rack:r01",), 1),),
+    slots=((("rack:r01", "enforcing"), 9), (("rack:r01", "static"), 1)),
+)
 CLUSTER_STATS = ClusterStats(
     identity=("lab", "c1" * 16, "node-07", "07" * 16, "r01"),
     members=((("alive",), 11), (("failed",), 1)),
@@ -217,6 +237,7 @@ def rich_view(snapshot: Snapshot | None = None) -> View:
         snapshot=snapshot or rich_snapshot(),
         agent=AGENT_STATS,
         cluster=CLUSTER_STATS,
+        rack_power=RACK_POWER_STATS,
         hostname="node-07",
         is_per_core=True,
         is_per_process=True,

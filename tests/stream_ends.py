@@ -92,6 +92,8 @@ class Answering:
             await trio.sleep(10)
         if kind == "bug":
             raise KeyError("a bug")
+        if kind == "many":
+            return [b"%d" % number for number in range(5000)]
         if kind == "endless":
             return self._endless()
         return [bytes(60_000)] * int(kind)

@@ -36,6 +36,7 @@ from cluster.ids import (
 )
 from cluster.signatures import Verifier
 
+_KNOWN_MAX = 256
 _SERIAL_BITS_MAX = 159
 """Source: RFC 5280, section 4.1.2.2: at most 20 octets, and positive."""
 
@@ -87,6 +88,31 @@ class NodeIdentity:
     window: Window
     rights: IssuingRights
     """Of the invite or the issuer that signed it."""
+
+
+class KnownIssuers:
+    """Invites and issuers of one authority whose chains were found good: each is judged once.
+
+    What is remembered follows from two certificates alone. Whether an invite has ended, was revoked
+    or is used up is asked elsewhere, each time (`settlement`).
+    """
+
+    def __init__(self, authority: TrustedAuthority) -> None:
+        self.authority = authority
+        self._held: dict[bytes, tuple[CertificateFacts, IssuingRights]] = {}
+
+    def get(self, certificate: CertificateFacts) -> IssuingRights | None:
+        """What this very certificate allows, if it is known."""
+        held = self._held.get(certificate.der)
+        if held is None or (held[0] is not certificate and held[0] != certificate):
+            return None
+        return held[1]
+
+    def keep(self, certificate: CertificateFacts, rights: IssuingRights) -> None:
+        """One that was judged above a node's certificate."""
+        if len(self._held) >= _KNOWN_MAX:
+            self._held.clear()
+        self._held[certificate.der] = (certificate, rights)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,18 +206,41 @@ def judge_issuer(
 
 
 def judge_node(
-    chain: Sequence[CertificateFacts], authority: TrustedAuthority, verifier: Verifier
+    chain: Sequence[CertificateFacts],
+    authority: TrustedAuthority,
+    verifier: Verifier,
+    *,
+    known: KnownIssuers | None = None,
 ) -> NodeIdentity | Refused:
-    """Who a node is, from its certificate and the invite's or issuer's that signed it."""
-    if refused := check_path(chain, authority.certificate, verifier):
+    """Who a node is, from its certificate and the invite's or issuer's that signed it.
+
+    `known` remembers what was found of the second one; it must be of the same authority.
+    """
+    rights = None
+    if known is not None and len(chain) == 2 and known.authority is authority:
+        rights = known.get(chain[1])
+    is_known = rights is not None
+    if refused := check_path(chain, authority.certificate, verifier, is_rest_known=is_known):
         return refused
     if len(chain) != 2:
         line = f"a chain of {len(chain)} certificates, not of node and invite"
         return Refused(rule=Rule.CHAIN_LENGTH, line=line)
     certificate, issuer = chain
-    rights = _issuing_rights(issuer, authority)
-    if isinstance(rights, Refused):
-        return rights
+    judged = rights or _issuing_rights(issuer, authority)
+    if isinstance(judged, Refused):
+        return judged
+    if known is not None and not is_known and known.authority is authority:
+        known.keep(issuer, judged)
+    return _judge_node(certificate, issuer, judged, authority)
+
+
+def _judge_node(
+    certificate: CertificateFacts,
+    issuer: CertificateFacts,
+    rights: IssuingRights,
+    authority: TrustedAuthority,
+) -> NodeIdentity | Refused:
+    """What is left to ask of a node's certificate, once its chain and its issuer are good."""
     terms = _judge_below(certificate, issuer, (Kind.NODE,))
     if isinstance(terms, Refused):
         return terms

@@ -79,7 +79,9 @@ _ALLOWED: Mapping[Kind, frozenset[str]] = {
     Kind.ISSUER: frozenset({KIND_OID, ROLES_OID}),
     Kind.NODE: frozenset({KIND_OID, ROLES_OID}),
 }
-_ALL_OIDS = _ALLOWED[Kind.INVITE]
+_MISPLACED: Mapping[Kind, tuple[str, ...]] = {
+    kind: tuple(sorted(_ALLOWED[Kind.INVITE] - allowed)) for kind, allowed in _ALLOWED.items()
+}
 
 
 def write_terms(terms: Terms) -> tuple[PrivateExtension, ...]:
@@ -107,7 +109,7 @@ def read_terms(private: Mapping[str, PrivateExtension]) -> Terms:
         Malformed: one cannot be read, is missing, or has no place in a certificate of its kind.
     """
     kind = _kind(private)
-    for oid in sorted(_ALL_OIDS - _ALLOWED[kind]):
+    for oid in _MISPLACED[kind]:
         if oid in private:
             raise Malformed(f"extension {_short(oid)} has no place in a certificate of {kind}")
     roles_text = _read(private, ROLES_OID, der.decode_text)

@@ -8,7 +8,6 @@ The costly check, the signatures, comes last.
 Source: RFC 5280, section 6.1.
 """
 
-import itertools
 from collections.abc import Sequence
 
 from cluster.identity.certificates import (
@@ -27,26 +26,34 @@ CHAIN_CERTIFICATES_MAX = 4
 
 
 def check_path(
-    chain: Sequence[CertificateFacts], authority: CertificateFacts, verifier: Verifier
+    chain: Sequence[CertificateFacts],
+    authority: CertificateFacts,
+    verifier: Verifier,
+    *,
+    is_rest_known: bool = False,
 ) -> Refused | None:
     """Why this chain does not lead to the authority; None when it does.
 
-    `chain` begins with the certificate in question and ends below the authority.
+    `chain` begins with the certificate in question and ends below the authority. `is_rest_known`
+    where a chain of the same length, with the same certificates but for the first, was found to
+    lead to the same authority: what is not about the first one then has the same outcome again.
     """
     if not 1 <= len(chain) <= CHAIN_CERTIFICATES_MAX:
         return _refused(Rule.CHAIN_LENGTH, f"a chain of {len(chain)} certificates")
     path = (*chain, authority)
-    for depth, certificate in enumerate(path):
+    judged = path[:1] if is_rest_known else path
+    links = list(zip(judged, path[1:], strict=False))
+    for depth, certificate in enumerate(judged):
         if refused := _check_form(certificate) or _check_issuer(certificate, depth):
             return refused
-    for child, issuer in itertools.pairwise(path):
+    for child, issuer in links:
         if refused := _check_link(child, issuer, is_top=issuer is authority):
             return refused
     for depth, issuer in enumerate(path):
-        for place, below in enumerate(path[:depth]):
+        for place, below in enumerate(judged[:depth]):
             if refused := _check_names(below, issuer, is_leaf=place == 0):
                 return refused
-    for child, issuer in itertools.pairwise(path):
+    for child, issuer in links:
         if refused := check_signature(child, issuer, verifier):
             return refused
     return None

@@ -83,8 +83,6 @@ class Actuator:
         """Caps that may still show in the draw, and until when."""
         self._failures_count = 0
         self._retry_seconds = RETRY_SECONDS
-        self._idle_raises_count = 0
-        """Raises that changed nothing, one after another."""
         self._due_seconds: float | None = None
         self.is_refusing = False
 
@@ -204,13 +202,13 @@ class Actuator:
         bound, wanted = self.bound_watts(now), self._wanted_watts
         if wanted is None:
             return []
-        if not self._is_gate_open and bound is not None and bound <= wanted:
+        is_low = bound is not None and bound <= wanted
+        if not self._is_gate_open and is_low:
             self._is_gate_open = True
             return [GateOpened()]
-        if self._is_gate_open and self._in_force_watts is None and self.is_refusing:
-            self._is_gate_open = False
+        if is_low or not (self._is_gate_open and self.is_refusing):
+            return []
+        self._is_gate_open = False
+        if bound is None:
             return [GateClosed(reason="what cap is in force cannot be read")]
-        if self._is_gate_open and self.is_refusing:
-            self._is_gate_open = False
-            return [GateClosed(reason="the hardware does not take a lower cap")]
-        return []
+        return [GateClosed(reason="the hardware does not take a lower cap")]

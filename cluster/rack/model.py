@@ -7,6 +7,8 @@ that is not known is None, never 0. It must not know how they travel (`wire`).
 from dataclasses import dataclass, field
 
 from cluster.ids import RackId
+from cluster.rack.rows import Row
+from cluster.rack.units import CurrencyId
 
 GPUS_MAX = 16
 FLAGS_MAX = 12
@@ -62,6 +64,8 @@ class NodeState:
     flags: tuple[str, ...] = ()
     loop_lag_seconds: float | None = None
     """How late this node's own loop was at worst in the last second."""
+    power_rows: tuple[tuple[CurrencyId, Row], ...] = ()
+    """Its accounts of rack power, with as many of their promises and credits as fit."""
 
     def gpu_mean(self, values: "tuple[float | None, ...]") -> float | None:
         """The mean of one value over the GPUs that have it."""

@@ -31,6 +31,7 @@ ANNOUNCE_SECONDS = 0.5
 """At most so often a row is sent for less than a change of demand."""
 URGENT_COPIES = 2
 EMERGENCY_COPIES = 3
+WITNESSES = 2
 PROBE_RATIO = 0.05
 """How often a node whose hardware refuses tries all the same."""
 COVER_WATTS_MIN = 5
@@ -140,6 +141,19 @@ class Part:
             )
             self._take_emergency(self.emergency.receive(message, now))
 
+    def is_witness(self, now: float) -> bool:
+        """Whether this node is to read the rack's meter: the first members that are alive do.
+
+        Two, so that one of them may die or lie; more would only ask a slow meter more often.
+        """
+        book = self.ledger.book
+        live = [
+            node_id
+            for node_id in sorted(book.members)
+            if node_id == book.node_id or self.market.is_alive(node_id, now)
+        ]
+        return book.node_id in live[:WITNESSES]
+
     def measured(self, watts: float | None, age_seconds: float, now: float) -> None:
         """The rack's own meter says so much."""
         if self.charter is not None:
@@ -188,7 +202,10 @@ class Part:
         self.is_short = bool(short)
         if row.is_refusing and self._rng.random() > PROBE_RATIO:
             return
-        for gift in self.market.gives(row, book.members, budget, now, last_in=book.last_in):
+        gifts = self.market.gives(row, book.members, budget, now, last_in=book.last_in)
+        if row.is_refusing and not gifts:
+            ledger.nothing_asked()
+        for gift in gifts:
             is_begun, effects = ledger.give(gift.to, gift.shares, now)
             self.take(effects)
             if is_begun:

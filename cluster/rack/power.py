@@ -204,6 +204,11 @@ class RackPower:
             self._decide_soon(now)
         return self._settle(now)
 
+    def is_witness(self, currency: CurrencyId, now: float) -> bool:
+        """Whether this node is to read the meter of the whole rack."""
+        part = self._parts.get(currency)
+        return part is not None and part.is_witness(now)
+
     def measured(
         self, currency: CurrencyId, watts: float | None, age_seconds: float, now: float
     ) -> list[Effect]:
@@ -221,6 +226,7 @@ class RackPower:
     def written(self, in_force_watts: int | None, now: float) -> list[Effect]:
         """A `SetCap` has ended; what the hardware says is in force above the floor."""
         self._take_hardware(self._actuator.written(in_force_watts, now))
+        self._is_refused = self._is_refused or self._actuator.is_refusing
         return self._settle(now)
 
     def observed(self, in_force_watts: int | None, now: float) -> list[Effect]:
@@ -277,7 +283,14 @@ class RackPower:
 
     def _begin(self, currency: CurrencyId, now: float) -> None:
         book = self._books.get(currency, Book(node_id=self._own, currency=currency))
-        ledger = Ledger(
+        ledger = self._open_ledger(book)
+        ledger.want(self._wants)
+        part = Part(currency, ledger, effects=self._effects, rng=self._rng, now=now)
+        self._parts[currency] = part
+        part.take(ledger.start(now))
+
+    def _open_ledger(self, book: Book) -> Ledger:
+        return Ledger(
             book=book,
             signer=self._signer,
             verifier=self._verifier,
@@ -285,10 +298,6 @@ class RackPower:
             rng=self._rng,
             may_found=self._may_found,
         )
-        ledger.want(self._wants)
-        part = Part(currency, ledger, effects=self._effects, rng=self._rng, now=now)
-        self._parts[currency] = part
-        part.take(ledger.start(now))
 
     def _decide_soon(self, now: float) -> None:
         if self._decide_seconds is None:

@@ -6,6 +6,7 @@ hold whole numbers only: measured values are sent in tenths, ratios in thousandt
 who sends them.
 """
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import TypeVar
@@ -13,6 +14,8 @@ from typing import TypeVar
 from cluster.codec import Value, decode_document, encode_document
 from cluster.errors import Malformed
 from cluster.ids import parse_rack
+from cluster.rack.ledger.decrees import read_currency
+from cluster.rack.ledger.messages import decode_row, encode_row
 from cluster.rack.model import (
     FLAGS_MAX,
     GPUS_MAX,
@@ -22,42 +25,48 @@ from cluster.rack.model import (
     RackState,
     Total,
 )
+from cluster.rack.rows import Row
+from cluster.rack.units import CurrencyId
 
 _FORMAT = 1
 _TENTHS = 10
 _THOUSANDTHS = 1000
 _NUMBER_MAX = 2**53
 _COUNTS_MAX = 16
+_ROWS_MAX = 8
 _Value = TypeVar("_Value")
 
 
 def encode_node_state(state: NodeState) -> bytes:
-    """At most 1000 bytes for 16 GPUs."""
-    return encode_document(
-        (
-            _FORMAT,
-            _cut(state.agent_version),
-            _scale(state.power_draw_watts, _TENTHS),
-            _cut(state.power_draw_source),
-            state.is_power_draw_estimated,
-            _scale(state.power_draw_age_seconds, _TENTHS),
-            _scale(state.power_cap_watts, _TENTHS),
-            _scale(state.gpu_draw_watts, _TENTHS),
-            _scale(state.gpu_cap_watts, _TENTHS),
-            _scale(state.gpu_limit_watts, _TENTHS),
-            state.gpu_count,
-            state.gpu_healthy_count,
-            state.gpu_busy_count,
-            tuple(_encode_gpu(gpu) for gpu in state.gpus[:GPUS_MAX]),
-            _scale(state.cpu_utilization_ratio, _THOUSANDTHS),
-            _scale(state.memory_used_ratio, _THOUSANDTHS),
-            _scale(state.temperature_max_celsius, _TENTHS),
-            state.jobs_running_count,
-            state.degradation_score,
-            tuple(_cut(flag) for flag in state.flags[:FLAGS_MAX]),
-            _scale(state.loop_lag_seconds, _THOUSANDTHS),
-        )
+    """At most 1000 bytes for 16 GPUs, and what the rows of rack power take."""
+    fields: tuple[Value, ...] = (
+        _FORMAT,
+        _cut(state.agent_version),
+        _scale(state.power_draw_watts, _TENTHS),
+        _cut(state.power_draw_source),
+        state.is_power_draw_estimated,
+        _scale(state.power_draw_age_seconds, _TENTHS),
+        _scale(state.power_cap_watts, _TENTHS),
+        _scale(state.gpu_draw_watts, _TENTHS),
+        _scale(state.gpu_cap_watts, _TENTHS),
+        _scale(state.gpu_limit_watts, _TENTHS),
+        state.gpu_count,
+        state.gpu_healthy_count,
+        state.gpu_busy_count,
+        tuple(_encode_gpu(gpu) for gpu in state.gpus[:GPUS_MAX]),
+        _scale(state.cpu_utilization_ratio, _THOUSANDTHS),
+        _scale(state.memory_used_ratio, _THOUSANDTHS),
+        _scale(state.temperature_max_celsius, _TENTHS),
+        state.jobs_running_count,
+        state.degradation_score,
+        tuple(_cut(flag) for flag in state.flags[:FLAGS_MAX]),
+        _scale(state.loop_lag_seconds, _THOUSANDTHS),
     )
+    rows = tuple(
+        (currency, encode_document(encode_row(row)))
+        for currency, row in state.power_rows[:_ROWS_MAX]
+    )
+    return encode_document((*fields, rows) if rows else fields)
 
 
 def decode_node_state(data: bytes) -> NodeState:
@@ -88,6 +97,7 @@ def decode_node_state(data: bytes) -> NodeState:
         degradation_score=fields.count(),
         flags=fields.array(_read_text, FLAGS_MAX),
         loop_lag_seconds=fields.scaled(_THOUSANDTHS),
+        power_rows=_decode_rows(fields.next()),
     )
 
 
@@ -199,6 +209,19 @@ def _decode_gpu(value: Value) -> GpuDigest:
         temperature_celsius=fields.scaled(_TENTHS),
         is_throttled=fields.maybe(),
     )
+
+
+def _decode_rows(value: Value) -> tuple[tuple[CurrencyId, Row], ...]:
+    """Rows that can be read; one that cannot is left out, since the rest of the state stands."""
+    rows: list[tuple[CurrencyId, Row]] = []
+    for one in value[:_ROWS_MAX] if isinstance(value, tuple) else ():
+        match one:
+            case (str() as currency, bytes() as row):
+                with contextlib.suppress(Malformed):
+                    rows.append((read_currency(currency), decode_row(decode_document(row))))
+            case _:
+                continue
+    return tuple(rows)
 
 
 def _encode_total(total: Total) -> Value:

@@ -18,8 +18,10 @@ from cluster.errors import PeerFault
 from cluster.identity.files import IdentityUnusable
 from esnode.api.answers import answer, problem
 from esnode.api.cluster import add_cluster_routes
+from esnode.api.power import add_power_routes
 from esnode.cluster_view import ClusterView
 from esnode.peering import Peering
+from esnode.powering.driver import Powering
 from esnode.status.gpu import Document
 from esnode.status.times import utc_text
 
@@ -32,11 +34,15 @@ class BadOrder(Exception):
     """The body of a request is not what the route takes; one line."""
 
 
-def make_control_app(peering: Peering, view: ClusterView) -> QuartTrio:
+def make_control_app(
+    peering: Peering, view: ClusterView, power: Powering | None = None
+) -> QuartTrio:
     """The application behind the control socket."""
     app = QuartTrio("esnode.control")
     app.config["MAX_CONTENT_LENGTH"] = BODY_BYTES_MAX
     add_cluster_routes(app, peering, view)
+    if power is not None:
+        add_power_routes(app, power)
 
     @app.post("/v1/control/cluster/join")
     async def join() -> Response:

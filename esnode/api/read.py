@@ -10,9 +10,11 @@ from werkzeug.exceptions import HTTPException
 from esnode import __version__
 from esnode.api.answers import answer, problem
 from esnode.api.cluster import add_cluster_routes
+from esnode.api.power import add_power_routes
 from esnode.board import Board, Posted
 from esnode.cluster_view import ClusterView
 from esnode.peering import Peering
+from esnode.powering.driver import Powering
 from esnode.status import is_healthy
 
 KEEP_ALIVE_SECONDS = 15.0
@@ -32,15 +34,20 @@ INDEX = f"""esnode {__version__}
 /readyz       whether its data is fresh
 /v1/cluster   every rack and node as this one knows them (?view=all asks everybody)
 /v1/racks/ID  one rack
+/v1/power     this node's cap, and the power of its rack
 /v1/cluster/events  what happened (?follow=1 as a stream)
 """
 
 
-def make_app(board: Board, peering: Peering, view: ClusterView) -> QuartTrio:
+def make_app(
+    board: Board, peering: Peering, view: ClusterView, power: Powering | None = None
+) -> QuartTrio:
     """The Quart application."""
     app = QuartTrio("esnode")
     app.config["MAX_CONTENT_LENGTH"] = 1 << 20
     add_cluster_routes(app, peering, view)
+    if power is not None:
+        add_power_routes(app, power)
 
     @app.get("/")
     async def index() -> Response:

@@ -23,6 +23,7 @@ COMMANDS = {
     "disable-metric-set": "esnode.cli.config:disable_metric_set",
     "profiles": "esnode.cli.metrics:profiles",
     "cluster": "esnode.cli.cluster:cluster",
+    "power": "esnode.cli.power:power",
     "simulated": "esnode.cli.simulated:simulated",
     "completion": "esnode.cli.completion:completion",
 }
@@ -40,6 +41,7 @@ SUMMARIES = {
     "disable-metric-set": "Turn a set of collectors off in the configuration file.",
     "profiles": "List the named selections of metrics.",
     "cluster": "Make a cluster of several agents; see and run it from any of them.",
+    "power": "Keep a rack below its power budget; see and change how.",
     "simulated": "Drive a simulated machine: load, heat, faults, reboots.",
     "completion": "Print the shell completion script.",
 }
@@ -52,6 +54,7 @@ esnode {version}: telemetry of this machine, its GPUs and its power.
   esnode demo                 see it with simulated GPUs, nothing to install
   esnode diagnostics          what is missing on this machine, and how to get it
   esnode cluster              several agents as one: make it, join it, see it
+  esnode power                a budget for each rack, kept by its nodes
 
 `esnode --help` lists all commands, `esnode COMMAND --help` explains one.
 """

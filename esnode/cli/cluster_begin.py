@@ -48,6 +48,7 @@ FIRST_OPERATOR = "first"
 FOUNDING_TTL_SECONDS = 900
 SEEDS_OF_A_TOKEN = 5
 """A machine knocks at all of them; one that answers is enough."""
+_TTL_SECONDS_MAX = 3650 * 86_400
 _LOOPBACK = ("127.", "[::1]:", "localhost:", "0.0.0.0:", "[::]:")
 
 
@@ -270,6 +271,8 @@ def invite(
         fail(f"--ttl: {ttl!r} {error}", code=EXIT_USAGE)
     if ttl_seconds < 1:
         fail(f"--ttl: {ttl!r} is over at once", code=EXIT_USAGE)
+    if ttl_seconds > _TTL_SECONDS_MAX:
+        fail(f"--ttl: {ttl!r} is more than ten years (3650d)", code=EXIT_USAGE)
     if founding and (uses not in (None, 1) or approve):
         fail("--founding is for one node that lets itself in: leave --uses and --approve out",
              code=EXIT_USAGE)  # fmt: skip

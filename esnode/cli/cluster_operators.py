@@ -4,6 +4,7 @@ Its own file because it is about operators, not nodes. The log is judged here by
 certificate where the operator's folder is at hand; what the agent calls a record is shown as it is.
 """
 
+import contextlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +31,8 @@ from esnode.cli.text import table
 if TYPE_CHECKING:
     from cluster.enrolment import OperatorKeys
     from cluster.identity.chains import TrustedAuthority
+    from cluster.ids import NodeName
+    from esnode.cli.cluster_operator import Speaker
 
 
 @click.group()
@@ -79,6 +82,7 @@ def add(
     authority = speaks.folder.authority_keys
     if authority is None:
         fail(f"{speaks.path}: authority.key is not here; it alone makes operators", code=EXIT_USAGE)
+    _check_new(speaks, wanted)
     path = Path(folder) if folder else Path.cwd() / f"{authority.authority.name}-{wanted}"
     keys = add_operator(
         authority, wanted, now_unix_seconds=now_unix_seconds(), random_bytes=random_bytes
@@ -92,6 +96,24 @@ def add(
         note(f"note: {error}")
         lines = [f"operator {wanted} is made; the first order introduces its keys to the cluster"]
     tell(lines, as_json=as_json)
+
+
+def _check_new(speaks: "Speaker", name: "NodeName") -> None:
+    """Whether no operator has this name yet, as far as that can be known here."""
+    from esnode.cli.cluster_records import fetch_log, read_said
+    from esnode.client import AgentUnreachable
+
+    own = speaks.folder.operator_keys
+    standing = {} if own is None else {own.operator.name: own.operator.serial}
+    with contextlib.suppress(AgentUnreachable):  # which is told when the keys are made
+        said = read_said(fetch_log(speaks.door), speaks.folder.authority)
+        standing |= {one.name: one.serial for one in said.log.operators.values()}
+    if name in standing:
+        fail(
+            f"there is an operator {name} already ({standing[name]:x}): choose another name, or "
+            "`esnode cluster operator remove` that one first",
+            code=EXIT_USAGE,
+        )
 
 
 def _save(path: Path, authority: "TrustedAuthority", keys: "OperatorKeys") -> None:

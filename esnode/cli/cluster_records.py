@@ -83,6 +83,11 @@ def read_said(document: dict[str, Any], authority: "TrustedAuthority") -> SaidSo
     return SaidSoFar(signed=signed, log=log, waiting=max(len(log.waiting), _waiting(document)))
 
 
+def last_record(said: SaidSoFar) -> SignedRecord | None:
+    """What the next record follows: at a fork the longest branch, else both would go on growing."""
+    return max(said.log.heads, key=lambda one: one.record.sequence, default=None)
+
+
 def next_records(
     said: SaidSoFar,
     folder: "OperatorFolder",
@@ -112,7 +117,7 @@ def next_records(
             statements.append((OperatorAdded(certificate_der=own.certificate.der), own))
         statements.append((statement, own))
     made: list[SignedRecord] = []
-    before = said.log.heads[0] if said.log.heads else None
+    before = last_record(said)
     for one, keys in statements:
         record = OperatorRecord(
             cluster_id=authority.cluster_id,

@@ -15,6 +15,7 @@ from typing import TypeVar
 import click
 
 from esnode.cli.simulated_text import history_document, history_rows, show_document, show_rows
+from esnode.drivers.simulated.changes import boot_id
 from esnode.drivers.simulated.machine import (
     ECC_CORRECTED,
     ECC_UNCORRECTED,
@@ -160,6 +161,17 @@ def change(store: Store, plan: Plan, cause: str) -> Machine:
     return machine
 
 
+def check_gate(store: Store) -> None:
+    """End in one line while rack power lets no work start on this machine."""
+    from esnode.gate import FILE, FOLDER, closed_line
+
+    with told_in_one_line():
+        boot = boot_id(store.read_now())
+    line = closed_line(store.path.parent / FOLDER / FILE, boot_id=boot)
+    if line is not None:
+        raise click.ClickException(f"{line}; --past-gate does it all the same")
+
+
 def choose_gpus(machine: Machine, wanted: str) -> tuple[Gpu, ...]:
     """The GPUs that ``all``, an index or the beginning of a UUID means.
 
@@ -213,16 +225,22 @@ def simulated() -> None:
     show_default=True,
     help="How throughput depends on power: training, a mixture, or token decoding.",
 )
+@click.option(
+    "--past-gate", is_flag=True, help="Also while rack power lets no work start on the machine."
+)
 @path_option
 @click.pass_context
 def load_command(
-    context: click.Context, gpu: str, ratio: float, kind: str, path: Path | None
+    context: click.Context, gpu: str, ratio: float, kind: str, past_gate: bool, path: Path | None
 ) -> None:
     """Put work on a GPU: RATIO is 0 (idle) to 1 (all it can do)."""
+    store = open_store(context, path)
+    if ratio > 0 and not past_gate:
+        check_gate(store)
     plan = for_each_gpu(
         gpu, lambda chosen: LoadSet(gpu=chosen.uuid, load=Load(ratio=ratio, kind=kind))
     )
-    change(open_store(context, path), plan, f"load {gpu} {ratio:g} --kind {kind}")
+    change(store, plan, f"load {gpu} {ratio:g} --kind {kind}")
 
 
 @simulated.command("heat", epilog=HEAT_EXAMPLES)

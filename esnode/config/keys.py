@@ -223,6 +223,39 @@ class Config(DormantKeys):
         is_reloadable=True,
     )
 
+    # -- rack power ------------------------------------------------------------------------------
+    power_control: str = key(
+        "enforce",
+        ("enforce|observe|off", values.one_of("enforce", "observe", "off")),
+        "Whether this node keeps the cap that its share of the rack's budget gives it. Nothing is "
+        "written to the hardware before an operator has signed a budget for the rack. With observe "
+        "and off nothing is ever written: the rack counts this node at its maximum.",
+    )
+    power_settle: float = key(
+        2.0,
+        INTERVAL,
+        "From a power limit's read-back to the moment when the hardware surely keeps it; longer "
+        "than it takes to follow a write. Watts are given away only after it.",
+    )
+    power_rest_watts: float | None = key(
+        None,
+        WATTS,
+        "The most that this machine draws besides its GPUs (fans, processors, memory, drives), as "
+        "load on its power supplies. Without it: 200 W and 300 W for each GPU, until the machine's "
+        "own meter has told more.",
+    )
+    power_priority: int = key(
+        1,
+        ("0|1|2|3", values.whole_number_to(3)),
+        "Class of this node's work where watts are short: 0 is served first.",
+    )
+    power_limit_watts: float | None = key(
+        None,
+        WATTS,
+        "The most that this machine may draw at its inlet while its rack is governed, whatever its "
+        "share is worth.",
+    )
+
     # -- where things are ------------------------------------------------------------------------
     state_dir: str | None = key(
         None,

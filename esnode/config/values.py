@@ -219,6 +219,18 @@ def one_of(*words: str) -> Callable[[object], str]:
     return parse
 
 
+def whole_number_to(highest: int) -> Callable[[object], int]:
+    """A whole number from 0 to this one."""
+
+    def parse(value: object) -> int:
+        number = parse_count(value)
+        if number > highest:
+            raise BadValue(f"must be a whole number from 0 to {highest}")
+        return number
+
+    return parse
+
+
 def parse_pairs(value: object) -> tuple[tuple[str, str], ...]:
     """A TOML table of texts, or ``key=value,key=value``, in the order of the names."""
     if isinstance(value, str):

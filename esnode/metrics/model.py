@@ -68,6 +68,38 @@ class ClusterStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RackPowerStats:
+    """Rack power at this node and in its rack; None stands for what is not known."""
+
+    state: str = ""
+    cap_wanted_watts: int | None = None
+    cap_watts: int | None = None
+    bound_watts: int | None = None
+    floor_watts: int | None = None
+    demand_watts: int | None = None
+    shares_watts: tuple[Sample, ...] = ()
+    """By currency."""
+    is_gate_open: bool | None = None
+    is_refusing: bool | None = None
+    throttle_watts: int | None = None
+    has_disk_trouble: bool | None = None
+    counts: tuple[tuple[str, int], ...] = ()
+    budgets_watts: tuple[Sample, ...] = ()
+    """By currency, as are those that follow."""
+    floors_watts: tuple[Sample, ...] = ()
+    grades: tuple[Sample, ...] = ()
+    """By currency and grade: 1 for the one that holds."""
+    stranded_watts: tuple[Sample, ...] = ()
+    epochs: tuple[Sample, ...] = ()
+    slots: tuple[Sample, ...] = ()
+    """By currency and state."""
+
+    def count(self, name: str) -> int:
+        """How often something happened."""
+        return dict(self.counts).get(name, 0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """All that a family may read."""
 
@@ -75,6 +107,8 @@ class View:
     agent: AgentStats = field(default_factory=AgentStats)
     cluster: ClusterStats | None = None
     """None where there is no cluster."""
+    rack_power: RackPowerStats | None = None
+    """None where no rack power is governed."""
     hostname: str = ""
     is_per_core: bool = False
     is_per_process: bool = False

@@ -57,6 +57,8 @@ class ClusterKnown:
     """By rack: who speaks for it, what it said, how long ago."""
     troubles: Troubles
     now_unix_seconds: float
+    budget_watts: float | None = None
+    """Of the rack of this node; None while none was decreed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,6 +219,7 @@ def rack_rows(known: ClusterKnown, rows: Sequence[NodeRow]) -> list[RackRow]:
                 summary_age_seconds=age,
                 speaker=None if speaker is None else names.get(speaker),
                 is_own=is_own,
+                budget_watts=known.budget_watts if is_own else None,
             )
         )
     return racks

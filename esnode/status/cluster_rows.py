@@ -165,12 +165,15 @@ def rack_of(
     summary_age_seconds: float | None,
     speaker: str | None,
     is_own: bool,
+    budget_watts: float | None = None,
 ) -> RackRow:
     """What is known of one rack: from its nodes where they told lately, else from its speaker."""
     heard = [
         Heard(status=row.status, state=row.state, age_seconds=row.state_age_seconds) for row in rows
     ]
-    computed = summarise(rack, heard)
+    if budget_watts is None and summary is not None:
+        budget_watts = summary.power_budget_watts
+    computed = summarise(rack, heard, budget_watts=budget_watts)
     ages = [
         row.state_age_seconds
         for row in rows

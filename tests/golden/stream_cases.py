@@ -1,7 +1,9 @@
 """The same for what two nodes say over a stream: frames, papers, questions, reports, states."""
 
+from dataclasses import replace
+
 from cluster.assembly import chain_of
-from cluster.codec import Value
+from cluster.codec import Value, encode_document
 from cluster.gossip.messages import Address
 from cluster.identity.admission import AdmissionRecord, SignedAdmission, sign_admission
 from cluster.identity.operator_records import (
@@ -22,6 +24,8 @@ from cluster.papers import (
 )
 from cluster.rack.model import GpuDigest, NodeState, RackState, Total
 from cluster.rack.report import NodeReport, decode_report, encode_report
+from cluster.rack.rows import Credit, Promise, Row, Wants
+from cluster.rack.units import BudgetVersion, CurrencyId, Epoch
 from cluster.rack.wire import (
     decode_node_state,
     decode_rack_state,
@@ -73,6 +77,22 @@ HELLO = Hello(
     advertised=Address("10.0.0.1:7947"),
     seen=Address("10.0.0.2:41000"),
     agent_version="0.2.0",
+)
+RACK_CURRENCY = CurrencyId("rack:r01")
+POWER_ROW = Row(
+    node_id=A,
+    stamp=(7 << 32) + 5,
+    epoch=Epoch(2, 1),
+    shares=250_000_000,
+    version=BudgetVersion(sequence=4, watts=41_440),
+    wants=Wants(demand_watts=2100, minimum_watts=0, maximum_watts=4000, priority=2, gang="g"),
+    promises=(Promise(to=B, sequence=3, shares=1_000_000),),
+    credits=(Credit(giver=B, sequence=8),),
+)
+PLAIN_ROW = (
+    *(bytes(A), (7 << 32) + 5, (2, 1), 250_000_000, (4, 41_440)),
+    *((2100, 0, 4000, 2, 1000, "g"), False, False),
+    *(((bytes(B), 3, 1_000_000),), ((bytes(B), 8),)),
 )
 NODE_STATE = NodeState(
     agent_version="0.2.0",
@@ -181,6 +201,18 @@ def _documents() -> list[Golden]:
             (
                 *(1, "0.2.0", 32105, "dcmi", False, 4, None, 24000, None, None, 1, 1, None),
                 *((plain_gpu,), None, None, None, None, None, ("capped",), 2),
+            ),
+        ),
+        Golden(
+            "node-state-with-power",
+            "the same with an account of the power ledger",
+            encode_node_state(replace(NODE_STATE, power_rows=((RACK_CURRENCY, POWER_ROW),))),
+            decode_node_state,
+            replace(NODE_STATE, power_rows=((RACK_CURRENCY, POWER_ROW),)),
+            (
+                *(1, "0.2.0", 32105, "dcmi", False, 4, None, 24000, None, None, 1, 1, None),
+                *((plain_gpu,), None, None, None, None, None, ("capped",), 2),
+                (("rack:r01", encode_document(PLAIN_ROW)),),
             ),
         ),
         Golden(

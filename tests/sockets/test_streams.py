@@ -63,6 +63,15 @@ async def test_an_answer_has_as_many_parts_as_it_needs(tmp_path: Path) -> None:
     assert client.traffic.received_bytes_total == served.server.traffic.sent_bytes_total
 
 
+async def test_many_small_parts_come_whole_and_in_order(tmp_path: Path) -> None:
+    end = End.make(tmp_path)
+
+    async with serving(end) as served:
+        answer = await end.client().ask(served.address, "many")
+
+    assert answer.parts == tuple(b"%d" % number for number in range(5000))
+
+
 async def test_questions_in_a_row_share_one_connection(tmp_path: Path) -> None:
     end = End.make(tmp_path)
 

@@ -146,6 +146,11 @@ def test_keys_alone_are_made_for_a_first_node_elsewhere(machine: Machine) -> Non
             ("init", "lab", "--keys-only", "--found-again"), "choose one", id="contradiction"
         ),
         pytest.param(("invite", "--rack", "r01", "--ttl", "24"), "has no unit", id="ttl"),
+        pytest.param(
+            ("invite", "--rack", "r01", "--ttl", "99999d"),
+            "--ttl: '99999d' is more than ten years (3650d)",
+            id="ttl-for-ever",
+        ),
         pytest.param(("invite", "--rack", "r01"), "no keys of an operator in", id="no-keys"),
         pytest.param(("join", "hello"), "this is no invite token", id="token"),
         pytest.param(("join", "-"), "standard input holds no token", id="nothing-typed"),

@@ -263,6 +263,35 @@ def test_an_operator_made_while_no_agent_runs_is_introduced_later(
     assert load_operator(tmp_path / "ada").authority_keys is None
 
 
+@pytest.mark.parametrize(
+    "name", [pytest.param("ada", id="in-the-log"), pytest.param("first", id="our-own")]
+)
+def test_two_operators_do_not_have_one_name(
+    machine: Machine, agent: PretendedAgent, tmp_path: Path, name: str
+) -> None:
+    machine.run("operator", "add", "ada", "--to", str(tmp_path / "ada"))
+    count = len(agent.orders)
+
+    result = machine.run("operator", "add", name, "--to", str(tmp_path / "another"))
+
+    assert result.exit_code == 2
+    assert f"there is an operator {name} already" in result.output
+    assert len(result.output.splitlines()) == 1
+    assert not (tmp_path / "another").exists()
+    assert len(agent.orders) == count
+
+
+def test_the_name_of_a_removed_operator_is_free_again(
+    machine: Machine, agent: PretendedAgent, tmp_path: Path
+) -> None:
+    machine.run("operator", "add", "ada", "--to", str(tmp_path / "ada"))
+    machine.run("operator", "remove", "ada", "--yes")
+
+    result = machine.run("operator", "add", "ada", "--to", str(tmp_path / "ada-again"))
+
+    assert result.exit_code == 0, result.output
+
+
 def test_the_operators_that_count_are_listed(
     machine: Machine, agent: PretendedAgent, tmp_path: Path
 ) -> None:

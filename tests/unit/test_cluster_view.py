@@ -58,7 +58,7 @@ class AskedHost:
         host = cast("Host", self)
         return cast(
             "Peering",
-            SimpleNamespace(running=lambda: host, own_state=STATE, address_line=lambda: None),
+            SimpleNamespace(running=lambda: host, own_state=STATE, budget_watts=None),
         )
 
 

@@ -208,4 +208,5 @@ async def test_a_node_whose_epoch_is_lost_goes_on_above_what_its_peers_remember(
             await until(lambda: mate.view().gossip.version.epoch > 3)
             # So many lives in a row also look like flapping.
             await until(lambda: sees(founder)["n2"] in ("alive", "degraded"))
-        assert EpochFile(second.folder / "epoch").read() > 3
+            # The disk is written beside; until then nothing is sent.
+            await until(lambda: EpochFile(second.folder / "epoch").read() > 3)

@@ -194,8 +194,8 @@ class Closings:
         """Do whatever can be done by now."""
         account = self._account
         book = account.book
+        restate_seconds, self._restate_seconds = self._restate_seconds, None
         if not self._records or book.epoch is None or account.ahead.quarantine:
-            self._restate_seconds = None
             return
         if account.ahead.epoch != book.epoch:
             return  # the switch is on its way to disk
@@ -205,7 +205,7 @@ class Closings:
             return
         finished = self._finished_by_others(record)
         if finished is not None:
-            self._restate(finished, now)
+            self._restate(finished, restate_seconds, now)
             self._finish(finished)
             return
         if book.node_id not in record.signers:
@@ -217,7 +217,7 @@ class Closings:
                 "an operator has to sign the next rank"
             )
             return
-        self._state(record, now)
+        self._state(record, restate_seconds, now)
         self._finish(record)
 
     def _finished_by_others(self, record: Retired) -> Retired | None:
@@ -230,7 +230,7 @@ class Closings:
                         return one
         return None
 
-    def _state(self, record: Retired, now: float) -> None:
+    def _state(self, record: Retired, restate_seconds: float | None, now: float) -> None:
         """Say the last word, once nothing is under way."""
         account = self._account
         frozen = Frozen(rank=record.rank, digest=record.digest)
@@ -244,10 +244,10 @@ class Closings:
             elif account.is_idle:
                 account.keep(Froze(frozen=frozen))
         elif account.book.frozen == frozen:
-            self._restate(record, now)
+            self._restate(record, restate_seconds, now)
 
-    def _restate(self, record: Retired, now: float) -> None:
-        """Say it, and say it again each second.
+    def _restate(self, record: Retired, due_seconds: float | None, now: float) -> None:
+        """Say it, and say it again each second; `due_seconds` is when that was to be.
 
         From the first freeze on the book does not change, so that the words for a lower rank can be
         found again after a restart.
@@ -258,8 +258,9 @@ class Closings:
         key = (record.epoch, record.rank, record.digest, account.book.node_id)
         if key not in self._statements:
             self._remember(self._own_statement(record))
-            self._restate_seconds = now
-        if self._restate_seconds is not None and now >= self._restate_seconds:
+            due_seconds = now
+        self._restate_seconds = now if due_seconds is None else due_seconds
+        if now >= self._restate_seconds:
             self._restate_seconds = now + RESTATE_SECONDS
             others = (one for one in record.signers if one != account.book.node_id)
             account.say(others, Stated(signed=self._statements[key]))

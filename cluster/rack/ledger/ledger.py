@@ -210,6 +210,10 @@ class Ledger:
         self._transfers.abort()
         return self._go_on(now)
 
+    def nothing_asked(self) -> None:
+        """Nothing is wanted of the hardware: whoever is planned around for ever would starve."""
+        self._transfers.is_refusing = False
+
     def hear_row(self, row: Row, now: float) -> None:
         """A peer's row, from gossip or in a message: it may tell what our own disk has lost."""
         book = self._account.book

@@ -1,0 +1,208 @@
+"""Rack power at one node, through all that its cluster's part goes through.
+
+Its own file because an agent joins, leaves and is withdrawn while it runs, and because a node that
+never trades still shows its rack. The order is a promise: the ledgers are read, or begun, before
+operators are heard, and nothing is written to the hardware before an operator has decreed a budget
+for this rack. It must not know how a cap is kept (`governing`).
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import trio
+
+from cluster.gossip.effects import Deliver
+from cluster.host import Host
+from cluster.peer import Effect, OperatorSpoke
+from cluster.rack.ledger.book import Book
+from cluster.rack.model import NodeState
+from cluster.rack.units import CurrencyId
+from esnode.powering.audit import keep_gate_file
+from esnode.powering.fitting import fit_state
+from esnode.powering.governing import POWER_CHANNEL, Governed
+from esnode.powering.logs import LedgerUnusable
+from esnode.powering.means import Hardwareless, MachineHardware, Means
+from esnode.snapshot import Snapshot
+
+READ_AGAIN_SECONDS = 10.0
+"""A ledger that cannot be read now may be, once somebody has put it right."""
+
+
+class Powering:
+    """Rack power at one node."""
+
+    def __init__(self, means: Means, hardware: MachineHardware) -> None:
+        self.means = means
+        self.hardware = hardware
+        self.static_reason = means.terms.static_reason
+        """Why this node never trades; empty where it may."""
+        self.trouble = ""
+        """Why there is no ledger to rely on."""
+        self.governed: Governed | None = None
+        self.host: Host | None = None
+        self._host_changed = trio.Event()
+        self._life = trio.CancelScope()
+        self._has_news = trio.Event()
+        self._is_first = True
+
+    # -- the host ---------------------------------------------------------------------------------
+
+    def begin(self, host: Host) -> None:
+        """A host runs from now on; what it knows now is what was on disk."""
+        self.host = host
+        self.means.heard.forget()
+        self.means.heard.read_charters(host, rack_currency(host))
+        self._host_changed.set()
+
+    def end(self) -> None:
+        """It runs no more; the hardware keeps its caps."""
+        self.host, self.governed = None, None
+        self._life.cancel()
+        self._host_changed.set()
+
+    def hear(self, effect: Effect) -> None:
+        """What the host's peer brings: messages of members, records of operators."""
+        if isinstance(effect, Deliver):
+            if effect.message.channel == POWER_CHANNEL and self.governed is not None:
+                self.governed.hear_message(effect)
+        elif isinstance(effect, OperatorSpoke):
+            self._has_news.set()
+            if self.governed is not None:
+                self.governed.hear_operators()
+
+    # -- each second ------------------------------------------------------------------------------
+
+    def tick(self, snapshot: Snapshot) -> None:
+        """What the machine does now."""
+        host, now = self.host, self.means.clock()
+        rows = [] if host is None else self.means.heard.hear_states(host, now)
+        if self.governed is not None:
+            self.governed.tick(snapshot, rows)
+        elif not isinstance(self.hardware, Hardwareless):
+            self.means.wishes.take(snapshot, self.hardware.devices, is_settled=False, now=now)
+
+    def dress(self, state: NodeState) -> NodeState:
+        """The state of this node with its cap and its accounts."""
+        governed, host, now = self.governed, self.host, self.means.clock()
+        if governed is not None:
+            in_force = governed.actuator.view(now).in_force_watts
+            cap = None if in_force is None else float(governed.floor_watts + in_force)
+            state = replace(state, power_cap_watts=cap)
+            state = fit_state(state, governed.power.rows(now))
+        if host is not None:
+            identity = host.keys.identity
+            self.means.heard.hear_own(identity.name, identity.node_id, state, now)
+        return state
+
+    @property
+    def budget_watts(self) -> int | None:
+        """Of this node's rack; None while none is decreed."""
+        if self.host is None:
+            return None
+        charter = self.means.heard.charters.get(rack_currency(self.host))
+        return None if charter is None else charter.budget_watts
+
+    # -- life -------------------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Govern this machine's power whenever there is a host, until cancelled."""
+        means = self.means
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(means.audit.run)
+            nursery.start_soon(keep_gate_file, means.gate, means.logs.folder, means.read_boot_id)
+            await self._prepare()
+            while True:
+                self._host_changed = trio.Event()
+                host = self.host
+                if host is not None:
+                    with trio.CancelScope() as self._life:
+                        await self._take_part(host)
+                elif not means.gate.is_governed:
+                    means.gate.open()
+                if self.host is host:
+                    await self._host_changed.wait()
+
+    async def _prepare(self) -> None:
+        if isinstance(self.hardware, Hardwareless):
+            self.static_reason = self.static_reason or self.hardware.reason
+            return
+        absent = await self.hardware.discover()
+        if not self.hardware.devices.is_any_settable:
+            why = absent[0] if absent else "no device takes a limit"
+            self.static_reason = self.static_reason or why
+
+    async def _take_part(self, host: Host) -> None:
+        means, currency = self.means, rack_currency(host)
+        if self.static_reason or isinstance(self.hardware, Hardwareless):
+            if not means.gate.is_governed:
+                means.gate.open()
+            await self._watch(host, currency, is_once=False)
+        named = self._named(host)
+        while True:
+            self._has_news = trio.Event()
+            try:
+                books, is_lost = await self._read_ledgers(host, currency, named)
+            except LedgerUnusable as error:
+                await self._wait_unusable(str(error))
+                continue
+            named = frozenset()  # from now on a log may be missing because its currency is new
+            means.heard.read_charters(host, currency)
+            if not means.heard.charters and not any(book.is_open for book in books.values()):
+                means.gate.open()
+                await self._watch(host, currency, is_once=True)
+                continue
+            await self._govern(host, currency, books, is_lost=is_lost)
+
+    async def _read_ledgers(
+        self, host: Host, currency: CurrencyId, named: frozenset[CurrencyId]
+    ) -> tuple[Mapping[CurrencyId, Book], bool]:
+        own = host.keys.identity.node_id
+        ledgers = await trio.to_thread.run_sync(
+            self.means.logs.begin, own, currency, named, abandon_on_cancel=True
+        )
+        self.trouble = ""
+        for note in ledgers.notes:
+            self.means.alarm(note)
+        # A ledger that nobody has opened is no account yet.
+        begun = {one: book for one, book in ledgers.books.items() if book.incarnation}
+        return begun, ledgers.is_lost
+
+    async def _wait_unusable(self, line: str) -> None:
+        self.trouble = line
+        self.means.alarm(line)
+        self.means.gate.close(line, is_governed=True)
+        await trio.sleep(READ_AGAIN_SECONDS)
+
+    async def _govern(
+        self, host: Host, currency: CurrencyId, books: Mapping[CurrencyId, Book], *, is_lost: bool
+    ) -> None:
+        assert not isinstance(self.hardware, Hardwareless)
+        governed = Governed(self.means, self.hardware, host, currency, books, may_found=not is_lost)
+        self.governed = governed
+        try:
+            await governed.run()
+        finally:
+            self.governed = None
+
+    async def _watch(self, host: Host, currency: CurrencyId, *, is_once: bool) -> None:
+        """Only listen to operators; until they decree something where that is asked."""
+        while True:
+            await self._has_news.wait()
+            self._has_news = trio.Event()
+            self.means.heard.read_charters(host, currency)
+            if is_once and self.means.heard.charters:
+                return
+
+    def _named(self, host: Host) -> frozenset[CurrencyId]:
+        """In which currencies operators had given shares to this node before this life."""
+        own = host.keys.identity.node_id
+        return frozenset(
+            currency
+            for currency, charter in self.means.heard.charters.items()
+            if any(node_id == own and shares for node_id, shares in charter.founded.shares)
+        )
+
+
+def rack_currency(host: Host) -> CurrencyId:
+    """What every machine of the rack of this node is under."""
+    return CurrencyId(f"rack:{host.keys.identity.rack}")
