@@ -46,8 +46,8 @@ class Account:
     own_shares: int = 0
     outbox: dict[NodeId, tuple[int, int]] = field(default_factory=dict)
     last_in: dict[NodeId, int] = field(default_factory=dict)
-    budget_watts: int = 0
-    complied_watts: int = 0
+    budgets: dict[int, int] = field(default_factory=dict)
+    """By their number, all that were in force here since the hardware last complied with one."""
     version_sequence: int = 0
     complied_sequence: int = 0
     closed_last_in: dict[Epoch, dict[NodeId, int]] = field(default_factory=dict)
@@ -70,7 +70,12 @@ class Account:
             case BudgetTaken(version=version):
                 self._take(version.sequence, version.watts)
             case Complied(version=version):
-                self.complied_sequence, self.complied_watts = version.sequence, version.watts
+                self.complied_sequence = version.sequence
+                self.budgets = {
+                    number: watts
+                    for number, watts in self.budgets.items()
+                    if number >= version.sequence
+                }
             case Switched(epoch=epoch, own_shares=shares):
                 if self.epoch is not None:
                     self.closed_last_in[self.epoch] = self.last_in
@@ -84,12 +89,15 @@ class Account:
                 pass
 
     def _take(self, sequence: int, watts: int) -> None:
-        self.version_sequence, self.budget_watts = sequence, watts
+        self.version_sequence = sequence
+        self.budgets[sequence] = watts
 
     @property
     def worth_watts(self) -> float:
-        """The most that the hardware of this node may draw: in the old budget until it complied."""
-        return self.own_shares * max(self.budget_watts, self.complied_watts) / SHARES_TOTAL
+        """The most that the hardware of this node may draw: until it complied with the newest
+        budget, its cap may still be worth what any one since the last gave it.
+        """
+        return self.own_shares * max(self.budgets.values(), default=0) / SHARES_TOTAL
 
 
 class Checker:
