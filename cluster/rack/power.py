@@ -135,7 +135,7 @@ class RackPower:
                 (part.throttle_watts(self._wants) for part in self._parts.values()), default=0
             ),
             is_short=self.is_short,
-            is_parked=self._is_parked and self._rack_currency not in self._parts,
+            is_parked=self._is_outside,
         )
 
     # -- requests ---------------------------------------------------------------------------------
@@ -171,6 +171,7 @@ class RackPower:
 
     def hear_charters(self, charters: Mapping[CurrencyId, Charter], now: float) -> list[Effect]:
         """What operators have decreed, by all records that are known now."""
+        was_outside = self._is_outside
         self._is_parked = self._rack_currency in charters
         for currency, charter in charters.items():
             if currency not in self._parts:
@@ -178,6 +179,8 @@ class RackPower:
                     continue
                 self._begin(currency, now)
             self._parts[currency].hear_charter(charter, now)
+        if was_outside and not self._is_outside and self._actuator.view(now).is_gate_open:
+            self._effects.append(hardware.GateOpened())
         return self._settle(now)
 
     def kept(self, currency: CurrencyId, number: int, now: float) -> list[Effect]:
@@ -261,7 +264,7 @@ class RackPower:
             (part.ceiling_watts(self._wants), f"shares of {currency}")
             for currency, part in self._parts.items()
         ]
-        if self._is_parked and self._rack_currency not in self._parts:
+        if self._is_outside:
             claims.append((0, f"not a member of {self._rack_currency}"))
         if self._constraint is not None:
             claims.append((self._constraint.watts, self._constraint.reason))
@@ -269,6 +272,11 @@ class RackPower:
             return None
         watts, self._reason = min(claims)
         return watts
+
+    @property
+    def _is_outside(self) -> bool:
+        """Whether the rack is governed, and this node was never let in."""
+        return self._is_parked and self._rack_currency not in self._parts
 
     def _take_hardware(self, effects: Iterable[hardware.Effect]) -> None:
         for effect in effects:
@@ -278,6 +286,10 @@ class RackPower:
                 case hardware.HardwareRefused():
                     self._effects.append(effect)
                     self._is_refused = True
+                case hardware.GateOpened() if self._is_outside:
+                    reason = f"stands in no slot of {self._rack_currency}: its draw is charged to "
+                    reason += "nobody; `esnode power join`"
+                    self._effects.append(hardware.GateClosed(reason=reason))
                 case _:
                     self._effects.append(effect)
 

@@ -27,6 +27,11 @@ from esnode.snapshot import Snapshot
 READ_AGAIN_SECONDS = 10.0
 """A ledger that cannot be read now may be, once somebody has put it right."""
 
+ALONE = (
+    "this machine has an account of its rack's power, and takes no part in its cluster now: its "
+    "cap is not set; see `esnode cluster status`"
+)
+
 
 class Powering:
     """Rack power at one node."""
@@ -118,7 +123,7 @@ class Powering:
                     with trio.CancelScope() as self._life:
                         await self._take_part(host)
                 elif not means.gate.is_governed:
-                    means.gate.open()
+                    await self._begin_alone()
                 if self.host is host:
                     await self._host_changed.wait()
 
@@ -130,6 +135,16 @@ class Powering:
         if not self.hardware.devices.is_any_settable:
             why = absent[0] if absent else "no device takes a limit"
             self.static_reason = self.static_reason or why
+
+    async def _begin_alone(self) -> None:
+        """Without a host nobody sets the cap: a machine that may hold watts starts no work."""
+        holds_any = await trio.to_thread.run_sync(self.means.logs.holds_any, abandon_on_cancel=True)
+        if self.host is not None:
+            return
+        if holds_any:
+            self.means.gate.close(ALONE, is_governed=True)
+        else:
+            self.means.gate.open()
 
     async def _take_part(self, host: Host) -> None:
         means, currency = self.means, rack_currency(host)

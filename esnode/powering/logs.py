@@ -22,7 +22,7 @@ from cluster.durable import DurableFailed, RecordLog
 from cluster.errors import Malformed
 from cluster.identity.files import node_folder, sync_folder
 from cluster.ids import NodeId
-from cluster.rack.ledger.book import Book, Entry, Summed, replay
+from cluster.rack.ledger.book import Book, Entry, Started, Summed, replay
 from cluster.rack.ledger.book_wire import decode_entry, encode_entry
 from cluster.rack.units import CurrencyId
 from esnode.gate import FOLDER
@@ -118,6 +118,22 @@ class PowerLogs:
                 raise LedgerUnusable(f"{self.folder}: no ledger can be begun: {error}") from None
             books = {currency: log.book for currency, log in self._logs.items()}
             return Ledgers(books=books, is_lost=is_lost, notes=tuple(notes))
+
+    def holds_any(self) -> bool:
+        """Whether a ledger on disk was ever opened: this machine may hold watts of a rack. Blocks.
+
+        One that cannot be read may be such a one.
+        """
+        with self._in_use:
+            try:
+                for path in sorted(self.folder.glob(f"{_PREFIX}*{_SUFFIX}")):
+                    records = RecordLog(path, KIND).load().records
+                    entries = (decode_entry(record) for record in records if record)
+                    if not all(_says_nothing(entry) for entry in entries):
+                        return True
+            except (DurableFailed, Malformed, OSError):
+                return True
+            return False
 
     def _read(self, path: Path, own: NodeId, notes: list[str]) -> None:
         currency = CurrencyId(unquote(path.name[len(_PREFIX) : -len(_SUFFIX)]))
@@ -219,6 +235,11 @@ class PowerLogs:
             log.entries_count += len(entries)
             if log.entries_count > COMPACT_RUNNING_ENTRIES:
                 _compact(log)
+
+
+def _says_nothing(entry: Entry) -> bool:
+    """Whether a book with this entry may still be one that nobody has opened."""
+    return isinstance(entry, Started) or (isinstance(entry, Summed) and not entry.book.is_open)
 
 
 def _compact(log: _Log) -> None:

@@ -1,14 +1,16 @@
-"""`python -m simulations.power list`, or a scenario, or `mistakes`."""
+"""`python -m simulations.power list`, or a scenario, `mistakes`, `explore` or `bench`."""
 
 import argparse
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import NoReturn
 
 from esnode.clock import monotonic_seconds
+from simulations.power.explorer import PLANS, STATES_MAX, Explorer
 from simulations.power.mistakes import MISTAKES
-from simulations.power.outcome import Outcome, Summary
+from simulations.power.outcome import SCHEMA, Outcome, Summary
 from simulations.power.runner import Ticket, play_all
 from simulations.power.scenarios import SCENARIOS
 
@@ -24,6 +26,7 @@ hardware may draw with the budget after every event.
   python -m simulations.power chaos --seeds 60 --jobs 2
   python -m simulations.power shift --nodes 40 --loss 0 --seeds 40 --json
   python -m simulations.power mistakes --seeds 40
+  python -m simulations.power explore --states 100000
   python -m simulations.power bench
 
 A run is repeated exactly by its scenario, its number of nodes, its loss and its seed. The exit code
@@ -42,6 +45,8 @@ _BENCH = (
     ("partition", 16, 0.2),
     ("emergency", 16, 0.2),
     ("emergency", 40, 0.2),
+    ("contrasts", 16, 0.0),
+    ("contrasts", 40, 0.2),
     ("chaos", 16, 0.2),
     ("overlap", 16, 0.2),
 )
@@ -68,6 +73,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _list()
         case "mistakes":
             return _mistakes(options)
+        case "explore":
+            return _explore(options)
         case "bench":
             several = [_play(options, what, nodes, loss) for what, nodes, loss in _BENCH]
             return VIOLATED if any(one.broken for one in several) else OK
@@ -81,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
         description=DESCRIPTION,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = ("list", *SCENARIOS, "mistakes", "bench")
+    names = ("list", *SCENARIOS, "mistakes", "explore", "bench")
     parser.add_argument("what", choices=names, metavar="WHAT", help=", ".join(names))
     parser.add_argument("--nodes", type=int, default=16, metavar="N", help="how many (16)")
     parser.add_argument("--seed", type=int, default=1, metavar="S", help="which chance (1)")
@@ -89,6 +96,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--loss", type=float, default=0.2, metavar="R", help="part lost (0.2)")
     parser.add_argument("--jobs", type=int, default=1, metavar="J", help="processes (1)")
     parser.add_argument("--mistake", default="", metavar="NAME", help="switch a mistake in")
+    parser.add_argument("--plan", default="", metavar="NAME", help="explore this one only")
+    parser.add_argument(
+        "--states",
+        type=int,
+        default=STATES_MAX,
+        metavar="N",
+        help=f"explore so many ({STATES_MAX})",
+    )
     parser.add_argument("--json", action="store_true", help="one document a line, for programs")
     return parser
 
@@ -98,21 +113,49 @@ def _check(options: argparse.Namespace) -> None:
         raise ValueError(f"--nodes {options.nodes}: {NODES_MIN} to {NODES_MAX} can be")
     if not 0.0 <= options.loss <= 0.9:
         raise ValueError(f"--loss {options.loss}: 0 to 0.9 can be")
-    for name in ("seeds", "jobs"):
+    for name in ("seeds", "jobs", "states"):
         if getattr(options, name) < 1:
             raise ValueError(f"--{name} is 1 or more")
     if options.mistake and options.mistake not in MISTAKES:
         raise ValueError(f"no mistake is called {options.mistake!r}: {', '.join(MISTAKES)}")
+    if options.plan and options.plan not in PLANS:
+        raise ValueError(f"nothing called {options.plan!r} can be explored: {', '.join(PLANS)}")
 
 
 def _list() -> int:
-    width = max(len(name) for name in (*SCENARIOS, *MISTAKES))
+    width = max(len(name) for name in (*SCENARIOS, *MISTAKES, *PLANS))
     for scenario in SCENARIOS.values():
         sys.stdout.write(f"{scenario.name:<{width}}  {scenario.summary}\n")
     sys.stdout.write("\nmistakes, to be switched in by --mistake:\n")
     for mistake in MISTAKES.values():
         sys.stdout.write(f"{mistake.name:<{width}}  {mistake.summary}\n")
+    sys.stdout.write("\nto be explored, by --plan:\n")
+    for plan in PLANS.values():
+        sys.stdout.write(f"{plan.name:<{width}}  {plan.summary}\n")
     return OK
+
+
+def _explore(options: argparse.Namespace) -> int:
+    """Every interleaving of each plan, up to a number of states."""
+    is_ok = True
+    for plan in (PLANS[options.plan],) if options.plan else PLANS.values():
+        began = monotonic_seconds()
+        found = Explorer(plan).explore(options.states)
+        is_ok = is_ok and not found.violations_total
+        if options.json:
+            sys.stdout.write(json.dumps({"schema": SCHEMA, **asdict(found)}) + "\n")
+        else:
+            covered = "all there are" if found.is_complete else "not all there are"
+            sys.stdout.write(
+                f"{plan.name}: {found.states_total} states ({covered}), {found.events_total} "
+                f"events, {found.violations_total} violations "
+                f"({monotonic_seconds() - began:.0f} s)\n"
+            )
+            for what, events in found.violations[:1]:
+                steps = ", ".join(f"{name} {place}.{which}" for name, place, which in events)
+                sys.stdout.write(f"  ! {what}, after: {steps}\n")
+        sys.stdout.flush()
+    return OK if is_ok else VIOLATED
 
 
 def _play(

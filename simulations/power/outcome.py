@@ -25,6 +25,8 @@ class Outcome:
     nodes: int
     seed: int
     loss_ratio: float
+    mistake: str = ""
+    """That was switched in."""
     violations: tuple[Violation, ...]
     """The first ones."""
     violations_total: int
@@ -36,6 +38,7 @@ class Outcome:
     def repeat(self) -> str:
         """The line that plays it again."""
         what = f"{self.scenario} --nodes {self.nodes} --seed {self.seed} --loss {self.loss_ratio:g}"
+        what += f" --mistake {self.mistake}" if self.mistake else ""
         return f"python -m simulations.power {what}"
 
     def document(self) -> dict[str, object]:

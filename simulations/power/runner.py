@@ -7,7 +7,7 @@ nothing depends on it.
 import multiprocessing
 import traceback
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from simulations.power.checker import Violation
 from simulations.power.mistakes import MISTAKES
@@ -32,7 +32,8 @@ def play(ticket: Ticket) -> Outcome:
     make = MISTAKES[ticket.mistake].make if ticket.mistake else Site
     run = Run(nodes=ticket.nodes, seed=ticket.seed, loss_ratio=ticket.loss_ratio, make=make)
     try:
-        return SCENARIOS[ticket.scenario].play(run)
+        outcome = SCENARIOS[ticket.scenario].play(run)
+        return replace(outcome, mistake=ticket.mistake)
     except Exception as error:
         frame = traceback.extract_tb(error.__traceback__)[-1]
         place = f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
@@ -41,6 +42,7 @@ def play(ticket: Ticket) -> Outcome:
             nodes=ticket.nodes,
             seed=ticket.seed,
             loss_ratio=ticket.loss_ratio,
+            mistake=ticket.mistake,
             violations=(Violation(0.0, "error", f"{type(error).__name__} at {place}: {error}"),),
             violations_total=1,
             virtual_seconds=0.0,

@@ -4,11 +4,13 @@ Its own file because it is the list that people choose from. Each scenario is on
 the promise is checked after every event of all of them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Protocol
 
 from cluster.ids import NodeId
+from simulations.power.contrasts import CONTRASTS, TRACE_SECONDS, Meter, draw_trace
 from simulations.power.desk import FLOOR_WATTS
 from simulations.power.machine import MAXIMUM_WATTS
 from simulations.power.measure import (
@@ -259,6 +261,45 @@ def tell_emergency(run: Run) -> Played:
     return site, {"below_the_budget_seconds": is_low}
 
 
+def tell_contrasts(run: Run) -> Played:
+    """Two minutes of shifting demand, by our rule and by three others on the same machines."""
+    trace = draw_trace(run.nodes, run.seed)
+    site = run.calm_site()
+    meter = Meter(trace, site.world, site.machines)
+    nodes = list(site.nodes.values())
+    for node in nodes:
+        node.weight = 4
+
+    def change(demands: Sequence[int], is_shift: bool) -> None:
+        changed = [
+            one for one, now in zip(nodes, demands, strict=True) if one.machine.demand_watts != now
+        ]
+        for machine, demand in zip(site.machines, demands, strict=True):
+            machine.demand_watts = demand
+        meter.demands_changed(demands, is_shift=is_shift)
+        for node in changed:
+            node.push_wants()
+
+    change(trace.steps[0][1], False)
+    for at, demands in trace.steps[1:]:
+        site.world.at(at, change, demands, at in trace.shifts)
+    site.run_until(TRACE_SECONDS)
+    results = {"ours": meter.result()}
+    results |= {name: play(trace, run.seed) for name, play in CONTRASTS.items()}
+    figures: dict[str, Figure] = {}
+    for name, served in results.items():
+        times = [one for one in served.to_90_percent_seconds if one is not None]
+        figures[f"{name}_goodput_ratio"] = served.goodput_ratio
+        figures[f"{name}_to_90_percent_seconds"] = median(times) if times else None
+        figures[f"{name}_never_total"] = len(served.to_90_percent_seconds) - len(times)
+        figures[f"{name}_could_draw_too_much_seconds"] = served.over_seconds
+        figures[f"{name}_drew_too_much_seconds"] = served.drew_over_seconds
+        figures[f"{name}_worst_over_watts"] = served.worst_over_watts
+    central = results["central"].goodput_ratio
+    figures["ours_of_central_ratio"] = round(results["ours"].goodput_ratio / central, 4)
+    return site, figures
+
+
 def _want_all(site: Site) -> None:
     for node in site.nodes.values():
         node.machine.demand_watts = MAXIMUM_WATTS
@@ -298,5 +339,6 @@ SCENARIOS: Mapping[str, Scenario] = {
         ("retire-absent", tell_retire_absent),
         ("partition", tell_partition),
         ("emergency", tell_emergency),
+        ("contrasts", tell_contrasts),
     )
 }

@@ -69,6 +69,24 @@ def test_the_first_start_begins_an_empty_ledger_and_marks_the_key(disk: Disk) ->
     assert (node_folder(disk.folder) / MARK).exists()
 
 
+async def test_a_machine_may_hold_watts_from_the_opening_of_its_account_on(disk: Disk) -> None:
+    assert not disk.logs.holds_any()
+    disk.begin()
+    await disk.write(Started(incarnation=1))
+    assert not disk.logs.holds_any()
+
+    await disk.write(OPENED)
+
+    assert Disk(disk.folder).logs.holds_any()
+
+
+def test_a_ledger_that_cannot_be_read_may_hold_watts(disk: Disk) -> None:
+    disk.begin()
+    disk.path.write_bytes(b"esnode power-ledger 2\nwhatever")
+
+    assert disk.logs.holds_any()
+
+
 async def test_what_was_written_is_there_after_a_start(disk: Disk) -> None:
     disk.begin()
     await disk.write(Started(incarnation=1), OPENED)

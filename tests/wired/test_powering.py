@@ -315,6 +315,9 @@ async def test_a_member_that_nobody_let_in_is_parked_at_its_lowest(rack: Rack) -
 
         assert second.powering is not None
         assert known_of(second.powering).view is not None
+        gate = second.powering.means.gate
+        await until(lambda: "stands in no slot" in gate.reason)
+        assert not gate.is_open
 
 
 async def test_a_disk_that_refuses_delays_a_gift_and_nothing_is_given_without_it(

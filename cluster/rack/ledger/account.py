@@ -113,6 +113,14 @@ class Account:
         """Whether nothing is being given, and everything is on disk."""
         return not self._in_flight and not self.reserved
 
+    @property
+    def is_deaf(self) -> bool:
+        """Whether the last word of the epoch is said, or the next one is on its way to disk.
+
+        Then `ahead` has forgotten the numbers of the epoch in which `book` still is.
+        """
+        return self.ahead.frozen is not None or self.ahead.epoch != self.book.epoch
+
     def quarantine(self, reason: str) -> None:
         """Stop believing this book: nothing is spent from now on."""
         if self.ahead.quarantine:

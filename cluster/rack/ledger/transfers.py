@@ -110,7 +110,7 @@ class Transfers:
             self._acknowledge(giver, grant.sequence, row)
             return
         last = account.ahead.last_in.get(giver, 0)
-        is_deaf = is_closing or account.ahead.frozen is not None or account.ahead.quarantine
+        is_deaf = is_closing or account.is_deaf or account.ahead.quarantine
         if grant.sequence <= last or is_deaf or grant.shares <= 0:
             return
         if grant.sequence != last + 1:
@@ -129,7 +129,7 @@ class Transfers:
     def hear_receipt(self, taker: NodeId, receipt: Receipt) -> None:
         """The taker has it: the debt can be forgotten."""
         account = self._account
-        if receipt.epoch != account.book.epoch or account.ahead.frozen is not None:
+        if receipt.epoch != account.book.epoch or account.is_deaf:
             return
         if receipt.sequence > account.ahead.out_sequences.get(taker, 0):
             self.hear_of_credit(taker, receipt.sequence)
@@ -143,7 +143,7 @@ class Transfers:
         """Somebody says what it has had from us last; more than we know of means a lost book."""
         account = self._account
         known = account.ahead.out_sequences.get(taker, 0)
-        if sequence > known and taker in account.book.members and account.ahead.frozen is None:
+        if sequence > known and taker in account.book.members and not account.is_deaf:
             account.quarantine(
                 f"{taker.short} has had transfer {sequence} of this node, and the book here ends "
                 f"at {known}: it is an old copy"
