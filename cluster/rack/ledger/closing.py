@@ -158,9 +158,9 @@ class Closings:
         """Somebody's last word, from whomever; passed on once."""
         stated = signed.statement
         key = (stated.epoch, stated.rank, stated.digest, stated.node_id)
-        own_epoch = self._account.book.epoch
-        if key in self._statements or own_epoch is None or stated.epoch != own_epoch:
-            return
+        epochs = self._account.book.epoch, self._account.ahead.epoch
+        if key in self._statements or stated.epoch not in epochs:
+            return  # a newcomer listens as soon as its account is on its way to disk
         if sum(node_id == stated.node_id for *_, node_id in self._statements) >= STATEMENTS_MAX:
             return
         public_key = self._public_key_of(stated.node_id)
