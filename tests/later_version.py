@@ -55,8 +55,8 @@ CHANGES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "rack/wire.py": (
         (
-            "            _scale(state.loop_lag_seconds, _THOUSANDTHS),\n        )",
-            "            _scale(state.loop_lag_seconds, _THOUSANDTHS),\n            3,\n        )",
+            "    return encode_document((*fields, rows) if rows else fields)\n",
+            "    return encode_document((*fields, rows, 3))\n",
         ),
         ("        gpu.is_throttled,\n", "        gpu.is_throttled,\n        4,\n"),
         (

@@ -23,7 +23,7 @@ from simulations.power.small_world import (
     SmallWorld,
 )
 
-STATES_MAX = 200_000
+STATES_MAX = 300_000
 VIOLATIONS_MAX = 20
 
 
