@@ -252,6 +252,16 @@ def test_a_grant_counts_only_from_the_member_that_signed_it(sender: object) -> N
     assert taker.waiting == []
 
 
+def test_more_shares_than_there_are_is_nobodys_to_give() -> None:
+    log = founded_log()
+    giver, taker = opened(A, log), opened(B, log)
+
+    taker.hear(A, _grant(giver, 1, 701))
+
+    assert taker.waiting == []
+    assert "more shares than there are" in taker.alarms[0]
+
+
 def test_a_grant_of_another_epoch_is_not_heard() -> None:
     log = founded_log()
     giver, taker = opened(A, log), opened(B, log)

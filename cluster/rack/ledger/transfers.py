@@ -16,6 +16,7 @@ from cluster.rack.ledger.account import Account
 from cluster.rack.ledger.book import Credited, Debited, Entry, Settled
 from cluster.rack.ledger.messages import Grant, Receipt
 from cluster.rack.rows import Credit, Promise, Row
+from cluster.rack.units import SHARES_TOTAL
 
 RESEND_FIRST_SECONDS = 0.15
 RESEND_GROWTH_RATIO = 1.6
@@ -118,6 +119,9 @@ class Transfers:
                 f"{giver.short} has had receipts of this node up to {grant.sequence - 1}, and the "
                 f"book here ends at {last}: it is an old copy"
             )
+            return
+        if account.ahead.own_shares + grant.shares > SHARES_TOTAL:
+            account.alarm(f"{giver.short} gives more shares than there are: it is not believed")
             return
         account.keep(Credited(giver=giver, sequence=grant.sequence, shares=grant.shares))
 
