@@ -10,6 +10,7 @@ import os
 import pwd
 import socket
 import struct
+from dataclasses import dataclass
 from pathlib import Path
 
 NAME = "agent.sock"
@@ -61,11 +62,26 @@ def close_control_socket(opened: socket.socket, folder: Path) -> None:
         (folder / NAME).unlink()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who is at the other end, by the kernel's word."""
+
+    pid: int
+    uid: int
+    gid: int
+
+
+def caller_of(connection: socket.socket) -> Caller:
+    """Who opened a connection."""
+    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+    pid, uid, gid = _CREDENTIALS.unpack(data)
+    return Caller(pid=pid, uid=uid, gid=gid)
+
+
 def is_allowed(connection: socket.socket) -> bool:
     """Whether whoever is at the other end may give orders."""
-    data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
-    _, user_id, group_id = _CREDENTIALS.unpack(data)
-    return user_id in (0, os.geteuid()) or _is_in_group(user_id, group_id)
+    caller = caller_of(connection)
+    return caller.uid in (0, os.geteuid()) or _is_in_group(caller.uid, caller.gid)
 
 
 def _is_in_group(user_id: int, group_id: int) -> bool:

@@ -84,13 +84,17 @@ class Server:
         key_path: str | None = None,
         keep_alive_seconds: float = KEEP_ALIVE_SECONDS,
         is_allowed: Callable[[socket.socket], bool] | None = None,
+        caller_of: Callable[[socket.socket], object] | None = None,
     ) -> None:
         """Prepare to serve, over TLS when there is a certificate, and only to whom `is_allowed`.
+
+        What `caller_of` says of a connection stands in the state of its requests as `caller`.
 
         Raises:
             TlsUnusable: the certificate or its key cannot be used.
         """
         self._is_allowed = is_allowed
+        self._caller_of = caller_of
         self._application = ASGIWrapper(application)  # type: ignore[arg-type]  # plain dicts
         self._settings = _settings(certificate_path, key_path)
         self._settings.keep_alive_timeout = keep_alive_seconds
@@ -149,8 +153,9 @@ class Server:
             return
         self._open[connection] = None
         serve = partial(_Protocol, self._application, self._settings, self._context)
+        state = ConnectionState(self._state_of(connection))
         try:
-            await serve(ConnectionState({}), connection)  # type: ignore[arg-type]  # with or without TLS
+            await serve(state, connection)  # type: ignore[arg-type]  # with or without TLS
         except* Exception as errors:  # per request: one of three places where this is legal
             log.debug("connection_failed", errors=[repr(error) for error in errors.exceptions])
         finally:
@@ -158,6 +163,11 @@ class Server:
             if not self._open:
                 self._all_gone.set()
             await _cut(connection)
+
+    def _state_of(self, connection: Connection) -> dict[str, object]:
+        if self._caller_of is None or not isinstance(connection, trio.SocketStream):
+            return {}
+        return {"caller": self._caller_of(connection.socket)}  # type: ignore[arg-type]  # wrapped
 
     def _may_ask(self, connection: Connection) -> bool:
         if self._is_allowed is None or not isinstance(connection, trio.SocketStream):
