@@ -4,10 +4,6 @@ Whoever can open that socket, and is who may (see `esnode.control_socket`), may 
 orders. Each is done when it is answered, or the answer says that it is not.
 """
 
-import base64
-import binascii
-import json
-
 import structlog
 from quart import Response, request
 from quart_trio import QuartTrio
@@ -18,24 +14,26 @@ from cluster.errors import PeerFault
 from cluster.identity.files import IdentityUnusable
 from esnode.api.answers import answer, problem
 from esnode.api.cluster import add_cluster_routes
+from esnode.api.jobs import add_job_orders, add_job_views
+from esnode.api.orders import BadOrder, bytes_of, optional_of, order_of, text_of
 from esnode.api.power import add_power_routes
 from esnode.cluster_view import ClusterView
 from esnode.peering import Peering
 from esnode.powering.driver import Powering
 from esnode.status.gpu import Document
 from esnode.status.times import utc_text
+from esnode.workloads.driver import Workloads
 
 log = structlog.get_logger("esnode.control")
 
 BODY_BYTES_MAX = 256 * 1024
 
 
-class BadOrder(Exception):
-    """The body of a request is not what the route takes; one line."""
-
-
 def make_control_app(
-    peering: Peering, view: ClusterView, power: Powering | None = None
+    peering: Peering,
+    view: ClusterView,
+    power: Powering | None = None,
+    workloads: Workloads | None = None,
 ) -> QuartTrio:
     """The application behind the control socket."""
     app = QuartTrio("esnode.control")
@@ -43,11 +41,14 @@ def make_control_app(
     add_cluster_routes(app, peering, view)
     if power is not None:
         add_power_routes(app, power)
+    if workloads is not None:
+        add_job_views(app, workloads)
+        add_job_orders(app, workloads)
 
     @app.post("/v1/control/cluster/join")
     async def join() -> Response:
-        order = await _order()
-        keys, is_admitted = await peering.join(_text(order, "token"), _optional(order, "name"))
+        order = await order_of(request)
+        keys, is_admitted = await peering.join(text_of(order, "token"), optional_of(order, "name"))
         return answer(_joined(peering, keys, is_admitted=is_admitted))
 
     @app.post("/v1/control/cluster/rejoin")
@@ -62,7 +63,7 @@ def make_control_app(
 
     @app.post("/v1/control/cluster/renew")
     async def renew() -> Response:
-        keys, is_admitted = await peering.renew(_text(await _order(), "token"))
+        keys, is_admitted = await peering.renew(text_of(await order_of(request), "token"))
         return answer(
             {
                 "schema": "esnode.cluster_renew/1",
@@ -75,8 +76,8 @@ def make_control_app(
 
     @app.post("/v1/control/cluster/records")
     async def records() -> Response:
-        order = await _order()
-        line = await peering.hear_operator(_bytes(order, "payload"), _bytes(order, "signature"))
+        order = await order_of(request)
+        line = await peering.hear_operator(bytes_of(order, "payload"), bytes_of(order, "signature"))
         return answer({"schema": "esnode.operator_record/1", "accepted": True, "line": line})
 
     _add_error_handlers(app)
@@ -120,31 +121,3 @@ def _not_yet(peering: Peering, what: str = "let it in") -> str:
         return peering.trouble
     why = "" if host is None or host.last_failure is None else f": {host.last_failure}"
     return f"no member has {what} yet{why}; the agent goes on trying"
-
-
-async def _order() -> dict[str, object]:
-    try:
-        document = json.loads(await request.get_data())
-    except (ValueError, RecursionError):
-        raise BadOrder("the body is not JSON") from None
-    if not isinstance(document, dict):
-        raise BadOrder("the body is not a JSON object")
-    return document
-
-
-def _text(order: dict[str, object], name: str) -> str:
-    value = order.get(name)
-    if not isinstance(value, str) or not value:
-        raise BadOrder(f"{name}: a text is needed")
-    return value
-
-
-def _optional(order: dict[str, object], name: str) -> str | None:
-    return None if order.get(name) is None else _text(order, name)
-
-
-def _bytes(order: dict[str, object], name: str) -> bytes:
-    try:
-        return base64.b64decode(_text(order, name), validate=True)
-    except (binascii.Error, ValueError):
-        raise BadOrder(f"{name}: is not base64") from None

@@ -24,6 +24,7 @@ COMMANDS = {
     "profiles": "esnode.cli.metrics:profiles",
     "cluster": "esnode.cli.cluster:cluster",
     "power": "esnode.cli.power:power",
+    "job": "esnode.cli.job:job",
     "simulated": "esnode.cli.simulated:simulated",
     "completion": "esnode.cli.completion:completion",
 }
@@ -42,6 +43,7 @@ SUMMARIES = {
     "profiles": "List the named selections of metrics.",
     "cluster": "Make a cluster of several agents; see and run it from any of them.",
     "power": "Keep a rack below its power budget; see and change how.",
+    "job": "Run work on this machine's GPUs, and follow it.",
     "simulated": "Drive a simulated machine: load, heat, faults, reboots.",
     "completion": "Print the shell completion script.",
 }
@@ -55,6 +57,7 @@ esnode {version}: telemetry of this machine, its GPUs and its power.
   esnode diagnostics          what is missing on this machine, and how to get it
   esnode cluster              several agents as one: make it, join it, see it
   esnode power                a budget for each rack, kept by its nodes
+  esnode job                  work on its GPUs: hand it in, follow it, stop it
 
 `esnode --help` lists all commands, `esnode COMMAND --help` explains one.
 """

@@ -11,6 +11,8 @@ from esnode.workloads.records import AnyRecord, Ended, Purpose, Result, Stopped
 
 MACHINE_RESTARTED = "its machine started anew"
 SUPERVISOR_GONE = "its supervisor was killed"
+AGAIN_SECONDS = 10.0
+"""Before another try to start what the machine refused to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +24,9 @@ class End:
     is_own: bool
     """It ended by itself: what it returned is its result."""
     is_refused: bool = False
-    """It could not be started at all."""
+    """It can never be started as it is."""
+    has_run: bool = True
+    """Something of it may have run; if not, nothing is lost by starting it later."""
     is_fenced: bool = False
     """Another node has a later right to it."""
     exit_code: int | None = None
@@ -40,6 +44,7 @@ def fold_end(job: Job, end: End, *, now_unix_seconds: float) -> AnyRecord:
             epoch=job.epoch,
             at_unix_seconds=now_unix_seconds,
             reason=_why_again(job, end),
+            not_before_unix_seconds=now_unix_seconds + (0.0 if end.has_run else AGAIN_SECONDS),
             promised_by_unix_seconds=job.promised_by_unix_seconds,
             energy_joules=end.energy_joules,
             tokens=end.tokens,
@@ -72,6 +77,8 @@ def _result(job: Job, end: End) -> Result | None:
         return Result.STOPPED
     if end.is_own:
         return Result.FAILED
+    if not end.has_run:
+        return None
     return None if may_go_on(job) else Result.INTERRUPTED
 
 
@@ -86,6 +93,6 @@ def _why_again(job: Job, end: End) -> str:
 
 
 def _why_over(job: Job, end: End) -> str:
-    if job.stop is None or end.is_own and end.exit_code == 0:
+    if job.stop is None or (end.is_own and end.exit_code == 0):
         return end.reason
     return f"{job.stop.reason} ({job.stop.by})" if job.stop.by else job.stop.reason

@@ -108,7 +108,7 @@ def document_of(spec: JobSpec) -> dict[str, Any]:
         place = document
         for name in above:
             place = place.setdefault(name, {})
-        place[last] = _plain(one, value)
+        place[last] = plain_value(one, value)
     return document
 
 
@@ -135,7 +135,7 @@ def spec_notes(spec: JobSpec) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _plain(one: SpecKey, value: Any) -> Any:
+def plain_value(one: SpecKey, value: Any) -> Any:
     """As YAML and JSON write it."""
     if one.attribute == "environment":
         return dict(value)
