@@ -4,6 +4,7 @@ Its own file because it must say what is missing: whoever reads on after the fil
 is told, not given a seam without a mark. It must not know who writes.
 """
 
+import contextlib
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,6 +54,15 @@ def read_output(folder: Path, cursor: str = "", *, tail_bytes: int = PIECE_BYTES
     has_gap = bool(cursor) and _place(files, cursor) is None
     text = data.decode(errors="replace")
     return Output(text=text, cursor=f"{inode}:{offset}", is_more=is_more, has_gap=has_gap)
+
+
+def output_size(folder: Path) -> int:
+    """How much is kept now, in bytes."""
+    total = 0
+    for path in _files(folder):
+        with contextlib.suppress(OSError):
+            total += path.stat().st_size
+    return total
 
 
 def _files(folder: Path) -> list[Path]:
