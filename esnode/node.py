@@ -28,6 +28,7 @@ from esnode.collect import Collection
 from esnode.config import KEYS, Config, ConfigError, LoadedConfig, state_directory
 from esnode.control_socket import (
     ControlSocketUnusable,
+    caller_of,
     close_control_socket,
     is_allowed,
     open_control_socket,
@@ -43,7 +44,9 @@ from esnode.power_stats import count_power
 from esnode.serving import Counts, Serving
 from esnode.snapshot import Snapshot
 from esnode.state import StateFolder, StateUnusable
+from esnode.work_parts import make_workloads
 from esnode.worker import Clock
+from esnode.workloads.book import Job
 
 log = structlog.get_logger("esnode")
 
@@ -119,6 +122,9 @@ class Node:
             agent_version=__version__,
             power=self.power,
         )
+        self.work = make_workloads(
+            loaded.config, self._hardware, self._state_path, self.power, self._tell_work
+        )
         self._view = ClusterView(self.peering)
         self._serving = Serving(
             loaded.config,
@@ -175,6 +181,7 @@ class Node:
                 nursery.start_soon(self.power.run)
                 nursery.start_soon(self._follow_power)
                 nursery.start_soon(self.peering.run)
+                nursery.start_soon(self.work.run)
                 nursery.start_soon(self._serve_control, state)
             self.addresses = [self._url(one) for one in sockets]
             self._announce(state)
@@ -197,7 +204,7 @@ class Node:
     # -- serving ----------------------------------------------------------------------------------
 
     def _make_server(self) -> Server:
-        app = make_app(self._board, self.peering, self._view, self.power)
+        app = make_app(self._board, self.peering, self._view, self.power, self.work)
         try:
             return Server(
                 with_metrics(self._board, app),  # type: ignore[arg-type]  # plain dicts
@@ -217,8 +224,8 @@ class Node:
         except ControlSocketUnusable as error:
             log.warning("control_socket_unusable", detail=str(error))
             return
-        app = make_control_app(self.peering, self._view, self.power)
-        server = Server(app, is_allowed=is_allowed)  # type: ignore[arg-type]  # plain dicts
+        app = make_control_app(self.peering, self._view, self.power, self.work)
+        server = Server(app, is_allowed=is_allowed, caller_of=caller_of)  # type: ignore[arg-type]  # plain dicts
         try:
             await server.run([opened])
         finally:
@@ -279,7 +286,9 @@ class Node:
     def _tell_rack(self, snapshot: Snapshot) -> None:
         lag_seconds = self._counts.tick_lateness_seconds
         state = digest(snapshot, agent_version=__version__, loop_lag_seconds=lag_seconds)
+        state = replace(state, jobs_running_count=self.work.running_count)
         self.power.tick(snapshot)
+        self.work.tick(snapshot)
         self.peering.publish(state)
 
     async def _follow_power(self) -> None:
@@ -293,6 +302,9 @@ class Node:
 
     def _tell_power(self, line: str) -> None:
         self.peering.events.add("power", "power", reason=line)
+
+    def _tell_work(self, kind: str, job: Job, line: str) -> None:
+        self.peering.events.add("job", job.name, reason=f"{kind}: {line}")
 
     def _show_latest(self) -> None:
         latest = self._board.latest

@@ -10,12 +10,14 @@ from werkzeug.exceptions import HTTPException
 from esnode import __version__
 from esnode.api.answers import answer, problem
 from esnode.api.cluster import add_cluster_routes
+from esnode.api.jobs import add_job_views
 from esnode.api.power import add_power_routes
 from esnode.board import Board, Posted
 from esnode.cluster_view import ClusterView
 from esnode.peering import Peering
 from esnode.powering.driver import Powering
 from esnode.status import is_healthy
+from esnode.workloads.driver import Workloads
 
 KEEP_ALIVE_SECONDS = 15.0
 """Proxies close a silent stream after 30 to 60 s."""
@@ -40,7 +42,11 @@ INDEX = f"""esnode {__version__}
 
 
 def make_app(
-    board: Board, peering: Peering, view: ClusterView, power: Powering | None = None
+    board: Board,
+    peering: Peering,
+    view: ClusterView,
+    power: Powering | None = None,
+    workloads: Workloads | None = None,
 ) -> QuartTrio:
     """The Quart application."""
     app = QuartTrio("esnode")
@@ -48,6 +54,8 @@ def make_app(
     add_cluster_routes(app, peering, view)
     if power is not None:
         add_power_routes(app, power)
+    if workloads is not None:
+        add_job_views(app, workloads)
 
     @app.get("/")
     async def index() -> Response:

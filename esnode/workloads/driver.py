@@ -10,7 +10,6 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import structlog
 import trio
@@ -18,7 +17,7 @@ import trio
 from cluster.durable import DurableFailed
 from esnode.gate import WorkloadGate
 from esnode.snapshot import Snapshot
-from esnode.workloads.adapters import Adapter, Given, Seen
+from esnode.workloads.adapters import Adapter, Given
 from esnode.workloads.book import Book, Contradicted, Job, Owner, Phase, kept_spec
 from esnode.workloads.choosing import Chosen, Making, Placer
 from esnode.workloads.document import JobView
@@ -54,14 +53,6 @@ class JobRefused(Exception):
         self.is_unknown = is_unknown
 
 
-class GpuWork(Protocol):
-    """The door of a simulated machine: no kernel runs there, so work is put on its GPUs by hand."""
-
-    def put(self, job: Job, seen: Seen) -> None:
-        """The job's GPUs work for it while it runs, and for nobody when it does not."""
-        ...
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class WorkMeans:
     """What work has at hand on this machine."""
@@ -75,7 +66,6 @@ class WorkMeans:
     unix_clock: Callable[[], float]
     rng: random.Random
     read_boot_id: Callable[[], str]
-    gpu_work: GpuWork | None = None
     tell: Callable[[str, Job, str], None] = lambda kind, job, line: None
     """Told of every turn of a job: a word, the job, a line."""
 
@@ -322,7 +312,6 @@ class Workloads:
                 unix_clock=means.unix_clock,
                 read_boot_id=means.read_boot_id,
                 drain=means.drain,
-                show=self._show,
                 use_of=means.meter.use_of,
             ),
             job.id,
@@ -338,10 +327,6 @@ class Workloads:
         self.means.meter.end(job)
         self._tell("ended" if job.phase is Phase.ENDED else "queued again", job, job.reason)
         self.wake()
-
-    def _show(self, job: Job, seen: Seen) -> None:
-        if self.means.gpu_work is not None and job.gpus:
-            self.means.gpu_work.put(job, seen)
 
     def _tell(self, kind: str, job: Job, line: str) -> None:
         log.info("job_" + kind.replace(" ", "_"), job=job.id, name=job.name, detail=line)

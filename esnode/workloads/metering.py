@@ -10,7 +10,14 @@ from dataclasses import dataclass, field
 
 from esnode.snapshot import GpuState, Snapshot
 from esnode.workloads.book import Job
-from esnode.workloads.tending import Use
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What a run has used."""
+
+    energy_joules: float | None = None
+    tokens: float | None = None
 
 
 @dataclass(slots=True, kw_only=True)

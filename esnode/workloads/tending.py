@@ -17,6 +17,7 @@ from esnode.workloads.book import Contradicted, Job
 from esnode.workloads.folding import MACHINE_RESTARTED, SUPERVISOR_GONE, End, fold_end
 from esnode.workloads.ids import JobId
 from esnode.workloads.journal import JobJournal
+from esnode.workloads.metering import Use
 from esnode.workloads.records import Purpose
 
 LOOK_SECONDS = 2.0
@@ -29,14 +30,6 @@ KILL_AFTER_SECONDS = 10.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Use:
-    """What a run has used."""
-
-    energy_joules: float | None = None
-    tokens: float | None = None
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class TendMeans:
     """What a run's task has at hand."""
@@ -47,8 +40,6 @@ class TendMeans:
     read_boot_id: Callable[[], str]
     drain: Callable[[Job], Awaitable[None]]
     """Waits until an engine has no more requests under way."""
-    show: Callable[[Job, Seen], None]
-    """Told of each look."""
     use_of: Callable[[Job], Use]
     """What the run has used, asked once it has ended."""
 
@@ -185,7 +176,6 @@ class Tender:
 
     def _saw(self, seen: Seen) -> None:
         self.seen = seen
-        self._means.show(self.job, seen)
 
     async def _ask(self, verb: Callable[[], T]) -> T:
         """One verb of the adapter, in a thread; it may hang, and only this run waits for it."""

@@ -82,19 +82,19 @@ def descendants() -> list[int]:
 
 def become_job(launch: dict[str, Any], cgroup: Cgroup, output: int, told: int) -> NoReturn:
     """In the child: become the job, or say why not and end."""
+    where = ""
     try:
         _prepare(launch, cgroup, output)
-    except OSError as error:
-        where = "" if error.filename is None else f"{error.filename}: "
-        os.write(told, f"{where}{error.strerror}".encode(errors="replace"))
-        os._exit(EXIT_NOT_STARTED)
-    try:
+        where = launch["argv"][0]
         os.execvpe(launch["argv"][0], launch["argv"], launch["environment"])
     except OSError as error:
-        os.write(told, f"{launch['argv'][0]}: {error.strerror}".encode(errors="replace"))
+        where = where or str(error.filename or "")
+        line = f"{where}: {error.strerror}" if where else str(error.strerror)
+        os.write(told, line.encode(errors="replace"))
     except BaseException as error:  # whatever it is, the child must not go on as a supervisor
-        os.write(told, repr(error).encode()[:4000])
-    os._exit(EXIT_NOT_STARTED)
+        os.write(told, repr(error).encode(errors="replace")[:4000])
+    finally:
+        os._exit(EXIT_NOT_STARTED)
 
 
 def _prepare(launch: dict[str, Any], cgroup: Cgroup, output: int) -> None:

@@ -1,0 +1,60 @@
+"""Builds the work of this machine from the configuration: its journal, its adapter, its placer.
+
+Its own file because it is where work meets rack power and the hardware: whose gate holds jobs back,
+which watts they may count on, and who puts work on simulated GPUs. It must not know HTTP.
+"""
+
+import random
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from esnode.clock import unix_seconds
+from esnode.config import Config
+from esnode.plan import Hardware
+from esnode.powering.driver import Powering
+from esnode.workloads import cgroups
+from esnode.workloads.adapters import Adapter
+from esnode.workloads.book import Job
+from esnode.workloads.draining import drain
+from esnode.workloads.driver import Workloads, WorkMeans
+from esnode.workloads.journal import JobJournal
+from esnode.workloads.local import LocalProcesses
+from esnode.workloads.metering import JobMeter
+from esnode.workloads.places import LocalPlacer
+from esnode.workloads.simulated import OnSimulatedGpus
+
+
+def make_workloads(
+    config: Config,
+    hardware: Hardware,
+    state_folder: Path,
+    power: Powering,
+    tell: Callable[[str, Job, str], None],
+) -> Workloads:
+    """The work of this machine; nothing is opened or written before it runs."""
+    journal = JobJournal(state_folder, unix_seconds)
+    means = WorkMeans(
+        journal=journal,
+        adapter=_adapter(hardware, journal),
+        placer=LocalPlacer(boot_id=power.means.read_boot_id),
+        gate=power.means.gate,
+        meter=JobMeter(),
+        drain=drain,
+        unix_clock=unix_seconds,
+        rng=random.Random(secrets.randbits(128)),
+        read_boot_id=power.means.read_boot_id,
+        tell=tell,
+    )
+    return Workloads(means)
+
+
+def _adapter(hardware: Hardware, journal: JobJournal) -> Adapter:
+    local = LocalProcesses(journal.folder, cgroups.probe())
+    if not hardware.is_simulated:
+        return local
+    from esnode.drivers.simulated.driver import SimulatedGpus
+
+    driver = hardware.another_driver()
+    assert isinstance(driver, SimulatedGpus)
+    return OnSimulatedGpus(local, driver)
