@@ -10,12 +10,12 @@ from typing import Any
 import click
 
 from esnode.cli.cluster_places import control_door, tells_errors_in_one_line, with_socket
+from esnode.cli.cluster_text import cut
 from esnode.cli.job_speaker import LIVE_STATES, fetch_job, fetch_jobs, find_job
 from esnode.cli.text import UNKNOWN, duration, number, size, table
 from esnode.clock import unix_seconds
 
 SHORT = 8
-REASON_CHARACTERS = 44
 TOP_SECONDS = 2.0
 
 
@@ -44,7 +44,7 @@ def list_jobs(ctx: click.Context, socket_path: str | None, *, is_all: bool, as_j
     header = ("JOB", "NAME", "STATE", "USER", "PRIO", "GPUS", "AGE", "WHY")
     text = table(header, rows, right=(4, 5))
     for line in text.split("\n"):
-        click.echo(line if width is None else line[:width])
+        click.echo(line if width is None else cut(line, width))
 
 
 @click.command()
@@ -130,7 +130,7 @@ def _row(job: dict[str, Any]) -> tuple[str, ...]:
         UNKNOWN if job["priority"] is None else str(job["priority"]),
         UNKNOWN if gpus is None else str(gpus),
         _age(job["started_at"] if job["state"] in LIVE_STATES else job["submitted_at"]),
-        why if len(why) <= REASON_CHARACTERS else f"{why[: REASON_CHARACTERS - 1]}…",
+        why,
     )
 
 

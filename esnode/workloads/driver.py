@@ -10,6 +10,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import structlog
 import trio
@@ -35,6 +36,7 @@ from esnode.workloads.records import (
 )
 from esnode.workloads.spec import JobSpec
 from esnode.workloads.tending import Tender, TendMeans
+from esnode.workloads.use_files import keep_use, read_use
 
 log = structlog.get_logger("esnode.jobs")
 
@@ -98,13 +100,15 @@ class Workloads:
 
     async def run(self) -> None:
         """Look after this node's jobs until cancelled; what runs goes on after that."""
+        means = self.means
         await self._begin()
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            for job in self.book.held(Phase.RUNNING, Phase.STOPPING):
+            for job in self._live():
                 log.info("job_adopted", job=job.id, name=job.name)
-                self._tend(job, None)
+                self._tend(job, None, await read_use(self.folder_of(job.id)))
             self.trouble = ""
+            nursery.start_soon(keep_use, means.meter, self._live, self.folder_of)
             while True:
                 self._woken = trio.Event()
                 await self._decide()
@@ -136,7 +140,7 @@ class Workloads:
     def tick(self, snapshot: Snapshot) -> None:
         """What the machine does now."""
         self.snapshot = snapshot
-        self.means.meter.take(snapshot, self.book.held(Phase.RUNNING, Phase.STOPPING))
+        self.means.meter.take(snapshot, self._live())
 
     def wake(self) -> None:
         """Something has changed: decide at once."""
@@ -173,6 +177,9 @@ class Workloads:
     def folder_of(self, job_id: JobId) -> Path:
         """Where a job's own files lie."""
         return self.means.journal.folder / job_id
+
+    def _live(self) -> tuple[Job, ...]:
+        return self.book.held(Phase.RUNNING, Phase.STOPPING)
 
     # -- orders -----------------------------------------------------------------------------------
 
@@ -300,9 +307,9 @@ class Workloads:
             return
         job = self.find(job.id)
         self._tell("started", job, ", ".join(job.gpus) or "no GPU")
-        self._tend(job, chosen.given)
+        self._tend(job, chosen.given, None)
 
-    def _tend(self, job: Job, given: Given | None) -> None:
+    def _tend(self, job: Job, given: Given | None, kept: dict[str, Any] | None) -> None:
         assert self._nursery is not None
         means = self.means
         tender = Tender(
@@ -317,7 +324,7 @@ class Workloads:
             job.id,
         )
         self.tenders[job.id] = tender
-        means.meter.begin(job)
+        means.meter.begin(job, kept)
         self._nursery.start_soon(self._run_tender, tender, given)
 
     async def _run_tender(self, tender: Tender, given: Given | None) -> None:

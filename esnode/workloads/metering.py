@@ -5,8 +5,9 @@ counter goes on while the agent is down; what nobody counted is missing, and nev
 must not know how use is kept.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from esnode.snapshot import GpuState, Snapshot
 from esnode.workloads.book import Job
@@ -39,9 +40,23 @@ class JobMeter:
         """Begin; runs are told by the ids of their jobs."""
         self._runs: dict[str, _Run] = {}
 
-    def begin(self, job: Job) -> None:
-        """A run begins, or was found running."""
-        self._runs.setdefault(job.id, _Run())
+    def begin(self, job: Job, kept: Mapping[str, Any] | None = None) -> None:
+        """A run begins, or was found running, with what was kept of its use."""
+        self._runs[job.id] = _run_of(job, kept or {})
+
+    def kept(self, job: Job) -> dict[str, Any] | None:
+        """What to keep of a run's use, so that an agent that starts anew goes on from there."""
+        run = self._runs.get(job.id)
+        if run is None:
+            return None
+        return {
+            "epoch": job.epoch,
+            "attempt": job.attempt,
+            "gpu_joules": run.gpu_joules,
+            "joules": run.joules,
+            "token_counts": run.token_counts,
+            "tokens": run.tokens,
+        }
 
     def end(self, job: Job) -> None:
         """It is over, and its use is kept."""
@@ -74,6 +89,21 @@ class JobMeter:
         """What its GPUs draw now."""
         run = self._runs.get(job.id)
         return None if run is None else run.power_watts
+
+
+def _run_of(job: Job, kept: Mapping[str, Any]) -> _Run:
+    """What was kept of another run, or by another version, is none of this one."""
+    try:
+        if (kept["epoch"], kept["attempt"]) != (job.epoch, job.attempt):
+            return _Run()
+        return _Run(
+            gpu_joules={str(uuid): float(one) for uuid, one in kept["gpu_joules"].items()},
+            joules=None if kept["joules"] is None else float(kept["joules"]),
+            token_counts={str(key): float(one) for key, one in kept["token_counts"].items()},
+            tokens=None if kept["tokens"] is None else float(kept["tokens"]),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return _Run()
 
 
 def _take_energy(run: _Run, gpu: GpuState) -> None:
