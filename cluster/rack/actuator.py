@@ -1,9 +1,11 @@
 """The cap of one node on its way into hardware: what is wanted, what is in force, what may show.
 
-Its own file because "the cap was lowered" is true only after three things: the write was accepted,
-the read-back says so, and the hardware had time to settle. Until then the older, higher cap bounds
-the draw. The ledger asks `bound_watts`; nothing else decides whether watts may be given away. It
-must not know devices: a cap is one number for the node, above the floor of its slot.
+Its own file because "the cap was lowered" is true only after four things: the write was accepted,
+the read-back says so, the hardware had time to settle, and a look that began after that still says
+so. Until then the older, higher cap bounds the draw. What was seen holds for a second: a process
+that was halted, or whose look hangs, knows nothing. The ledger asks `bound_watts`; nothing else
+decides whether watts may be given away. It must not know devices: a cap is one number for the node,
+above the floor of its slot.
 """
 
 from dataclasses import dataclass
@@ -15,6 +17,8 @@ TRIES_MAX = 4
 """Writes that do not lower, one after another, before the hardware counts as refusing."""
 RETRY_SECONDS = 0.3
 RETRY_SECONDS_MAX = 5.0
+LOOK_SECONDS_MAX = 1.5
+"""For so long after it began a look says what is in force; looks come several times a second."""
 RAISE_WATTS_MIN = 5
 """A raise of less is not worth a write; a lowering always is."""
 
@@ -80,7 +84,12 @@ class Actuator:
         self._in_force_watts: int | None = None
         self._writing_watts: int | None = None
         self._past: list[tuple[float, int]] = [(now + settle_seconds, maximum_watts)]
-        """Caps that may still show in the draw, and until when."""
+        """Caps that may still show in the draw, and until when: a look after that ends it."""
+        self._looked_seconds = now - LOOK_SECONDS_MAX
+        """When the last look that said something began."""
+        self._confirmed_watts: int | None = None
+        """The last cap that was asked for and read back as no more than that."""
+        self._advanced_seconds = now
         self._failures_count = 0
         self._retry_seconds = RETRY_SECONDS
         self._due_seconds: float | None = None
@@ -103,7 +112,9 @@ class Actuator:
         """The write has ended; what the read-back says, None where it says nothing."""
         asked = self._writing_watts
         self._writing_watts = None
-        self._note(in_force_watts, asked, now)
+        if asked is not None and in_force_watts is not None and in_force_watts <= asked:
+            self._confirmed_watts = asked
+        self._note(in_force_watts, asked, begun=now, now=now)
         wanted = self._wanted_watts
         if in_force_watts is not None and wanted is not None and in_force_watts <= wanted:
             self._failures_count = 0
@@ -119,16 +130,23 @@ class Actuator:
             effects.append(HardwareRefused(wanted_watts=wanted, in_force_watts=in_force_watts))
         return effects + self.advance(now)
 
-    def observed(self, in_force_watts: int | None, now: float) -> list[Effect]:
-        """What is in force by a look at the hardware; somebody else may have changed it."""
+    def observed(
+        self, in_force_watts: int | None, now: float, *, begun: float | None = None
+    ) -> list[Effect]:
+        """What is in force by a look at the hardware; somebody else may have changed it.
+
+        `begun` is when the look began, where that is not just now. A look that says nothing (None)
+        is none.
+        """
         if self._writing_watts is not None:
             return []  # the write's own read-back comes after this look
-        self._note(in_force_watts, None, now)
+        self._note(in_force_watts, None, begun=now if begun is None else begun, now=now)
         return self.advance(now)
 
     def advance(self, now: float) -> list[Effect]:
         """Time has passed: write what is wanted, open or close the gate."""
-        self._past = [one for one in self._past if one[0] > now]
+        self._advanced_seconds = now
+        self._past = [one for one in self._past if one[0] > self._looked_seconds]
         effects: list[Effect] = []
         if self._should_write(now):
             assert self._wanted_watts is not None
@@ -138,8 +156,11 @@ class Actuator:
         return effects + self._move_gate(now)
 
     def deadline(self) -> float | None:
-        """When `advance` is wanted."""
+        """When `advance` is wanted, or a look."""
         times = [until for until, _ in self._past]
+        if self._in_force_watts is not None:
+            times.append(self._looked_seconds + LOOK_SECONDS_MAX)
+        times = [one for one in times if one > self._advanced_seconds]
         if self._due_seconds is not None and self._writing_watts is None:
             times.append(self._due_seconds)  # a retry
         return min(times, default=None)
@@ -148,18 +169,18 @@ class Actuator:
         """The cap now."""
         return ActuatorView(
             wanted_watts=self._wanted_watts,
-            in_force_watts=self._in_force_watts,
+            in_force_watts=self._in_force_watts if self._is_seen(now) else None,
             bound_watts=self.bound_watts(now),
             is_gate_open=self._is_gate_open,
             is_refusing=self.is_refusing,
-            is_settled=all(until <= now for until, _ in self._past),
+            is_settled=all(until <= self._looked_seconds for until, _ in self._past),
         )
 
     def bound_watts(self, now: float) -> int | None:
         """The highest cap that may still show in the draw; None while the hardware is unknown."""
-        if self._in_force_watts is None:
+        if self._in_force_watts is None or not self._is_seen(now):
             return None
-        showing = [watts for until, watts in self._past if until > now]
+        showing = [watts for until, watts in self._past if until > self._looked_seconds]
         writing = [] if self._writing_watts is None else [self._writing_watts]
         return max([self._in_force_watts, *showing, *writing])
 
@@ -173,20 +194,37 @@ class Actuator:
         self._due_seconds = now + self._retry_seconds
         self._retry_seconds = min(RETRY_SECONDS_MAX, 2 * self._retry_seconds)
 
-    def _note(self, in_force_watts: int | None, asked: int | None, now: float) -> None:
+    def _is_seen(self, now: float) -> bool:
+        """Whether what was seen last still says something."""
+        return now - self._looked_seconds <= LOOK_SECONDS_MAX
+
+    def _note(
+        self, in_force_watts: int | None, asked: int | None, *, begun: float, now: float
+    ) -> None:
         """Remember what is in force, and for how long the one before may show.
 
-        Also the one that was asked for: a read-back may come before a late raise does.
+        Also the one that was asked for: a read-back may come before a late raise does. After a
+        time in which nothing was seen anything may have been in force until just now.
         """
-        before = self._in_force_watts
         until = now + self.settle_seconds
-        for watts in (before, asked):
-            if watts is not None and (in_force_watts is None or watts > in_force_watts):
-                self._past.append((until, watts))
+        before = self._in_force_watts
+        if in_force_watts is None:
+            if asked is not None:
+                self._past.append((until, asked))
+            return
+        if before is None or not self._is_seen(begun):
+            before = self._maximum_watts
+        self._past += [
+            (until, watts)
+            for watts in (before, asked)
+            if watts is not None and watts > in_force_watts
+        ]
         self._in_force_watts = in_force_watts
+        self._looked_seconds = max(self._looked_seconds, begun)
 
     def _should_write(self, now: float) -> bool:
-        wanted, in_force = self._wanted_watts, self._in_force_watts
+        wanted = self._wanted_watts
+        in_force = self._in_force_watts if self._is_seen(now) else None
         if wanted is None or self._writing_watts is not None:
             return False
         if self._due_seconds is not None and now < self._due_seconds:
@@ -206,9 +244,19 @@ class Actuator:
         if not self._is_gate_open and is_low:
             self._is_gate_open = True
             return [GateOpened()]
-        if is_low or not (self._is_gate_open and self.is_refusing):
+        reason = self._why_shut(bound)
+        if is_low or not self._is_gate_open or not reason:
             return []
         self._is_gate_open = False
+        return [GateClosed(reason=reason)]
+
+    def _why_shut(self, bound: int | None) -> str:
+        """Why no more work may be started while the bound is above what is wanted."""
         if bound is None:
-            return [GateClosed(reason="what cap is in force cannot be read")]
-        return [GateClosed(reason="the hardware does not take a lower cap")]
+            return "what cap is in force cannot be read"
+        if self.is_refusing:
+            return "the hardware does not take a lower cap"
+        in_force, confirmed = self._in_force_watts, self._confirmed_watts
+        if in_force is not None and confirmed is not None and in_force > confirmed:
+            return "the cap that was set is not in force any more"
+        return ""

@@ -232,9 +232,11 @@ class RackPower:
         self._is_refused = self._is_refused or self._actuator.is_refusing
         return self._settle(now)
 
-    def observed(self, in_force_watts: int | None, now: float) -> list[Effect]:
+    def observed(
+        self, in_force_watts: int | None, now: float, *, begun: float | None = None
+    ) -> list[Effect]:
         """A look at the hardware."""
-        self._take_hardware(self._actuator.observed(in_force_watts, now))
+        self._take_hardware(self._actuator.observed(in_force_watts, now, begun=begun))
         return self._settle(now)
 
     # -- one round --------------------------------------------------------------------------------

@@ -165,8 +165,9 @@ class Governed:
                 self._means.gate.close(NOT_SET, is_governed=True)
                 self._scope.cancel()
                 return
+            begun = self._means.clock()
             in_force = self._above_floor(await self._hardware.look())
-            self._do(self.power.observed(in_force, self._means.clock()))
+            self._do(self.power.observed(in_force, self._means.clock(), begun=begun))
             devices, now = self._hardware.devices, self._means.clock()
             is_due = devices.is_raise_waiting or now - arranged >= ARRANGE_SECONDS
             if is_due and self._order is None:

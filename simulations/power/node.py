@@ -232,7 +232,14 @@ class PowerNode:
         self.rows[row.node_id] = row
         return True
 
+    def _look(self) -> None:
+        """What the hardware says; an agent looks several times a second."""
+        if self.power is not None:
+            now = self.now + 1e-9
+            self._carry_out(self.power.observed(self.machine.limit_watts, now))
+
     def _gossip(self) -> None:
+        self._look()
         if self.power is not None:
             own = [row for _, row in self.power.rows(self.now)]
             news = News((*own, *self.rows.values()), self.records_count)
@@ -340,6 +347,8 @@ class PowerNode:
                 self._wake_at = None
             if self.power is not None:
                 self._count_vain_wakes()
+                self._look()
+            if self.power is not None:
                 self._carry_out(self.power.advance(self.now + 1e-9))
 
         self._world.after(max(0.0, (due - self.now) / self._rate), wake)
