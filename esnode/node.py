@@ -56,6 +56,9 @@ FIRST_TICK_SECONDS = 0.15
 STOP_SECONDS = 1.5
 """All of an orderly end must fit, since supervisors and operators wait for it."""
 
+QUICK_SECONDS = 60.0
+"""For so long after the last reason to it, draws and GPUs are still read often."""
+
 GRACE_SECONDS = 0.2
 """Lets streams and scrapes in flight end by themselves."""
 
@@ -112,7 +115,8 @@ class Node:
         self._last_read_at = -1.0
         self._stop = trio.Event()
         self._replan = trio.Event()
-        self._is_governed = False
+        self._is_quick = False
+        self._quick_until = 0.0
         self.power = make_powering(
             loaded.config, self._hardware, self._state_path, self._tell_power
         )
@@ -179,7 +183,6 @@ class Node:
             await nursery.start(server.run, sockets)
             if state is not None:
                 nursery.start_soon(self.power.run)
-                nursery.start_soon(self._follow_power)
                 nursery.start_soon(self.peering.run)
                 nursery.start_soon(self.work.run)
                 nursery.start_soon(self._serve_control, state)
@@ -242,7 +245,7 @@ class Node:
         """Run the plan; start anew with the next one when the configuration changes."""
         while True:
             replan = self._replan = trio.Event()
-            plan = make_plan(self.config, self._hardware, is_governed=self._is_governed)
+            plan = make_plan(self.config, self._hardware, is_quick=self._is_quick)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._collection.run, plan)
                 await replan.wait()
@@ -289,16 +292,18 @@ class Node:
         state = replace(state, jobs_running_count=self.work.running_count)
         self.power.tick(snapshot)
         self.work.tick(snapshot)
+        self._pace()
         self.peering.publish(state)
 
-    async def _follow_power(self) -> None:
-        """Collect draws more often while the power of the rack is governed."""
-        while True:
-            await self.power.means.gate.wait_change()
-            is_governed = self.power.means.gate.is_governed
-            if is_governed != self._is_governed:
-                self._is_governed = is_governed
-                self._replan.set()
+    def _pace(self) -> None:
+        """Read draws and GPUs more often while rack power governs, or jobs come and go."""
+        now = self._clock()
+        if self.power.means.gate.is_governed or self.work.is_any_held:
+            self._quick_until = now + QUICK_SECONDS
+        is_quick = now < self._quick_until
+        if is_quick != self._is_quick:
+            self._is_quick = is_quick
+            self._replan.set()
 
     def _tell_power(self, line: str) -> None:
         self.peering.events.add("power", "power", reason=line)

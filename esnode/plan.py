@@ -26,8 +26,8 @@ APP_DEADLINE_SECONDS = 2.0
 POWER_INTERVAL_SECONDS_MAX = 60.0
 """However seldom the rest is collected: RAPL's counters go round, those of 65 kJ in 65 s at the
 highest draw, and an interval with an unknown number of rounds counts for nothing."""
-GOVERNED_INTERVAL_SECONDS = 1.0
-"""Demand that is heard of late is served late."""
+QUICK_INTERVAL_SECONDS = 1.0
+"""Demand that is heard of late is served late, and so is a GPU that is free again."""
 KILL_GRACE_SECONDS = 1.0
 """ipmitool is run twice, and killed at its own deadline each time; the worker waits this much
 longer for its thread."""
@@ -77,9 +77,9 @@ class Hardware:
             self._driver.release()
 
 
-def make_plan(config: Config, hardware: Hardware, *, is_governed: bool = False) -> Plan:
-    """The collectors that are on; draws are read each second while the rack's power is governed."""
-    every = min(config.scrape_interval, GOVERNED_INTERVAL_SECONDS if is_governed else 3600)
+def make_plan(config: Config, hardware: Hardware, *, is_quick: bool = False) -> Plan:
+    """The collectors that are on; draws are read each second while `is_quick`."""
+    every = min(config.scrape_interval, QUICK_INTERVAL_SECONDS if is_quick else 3600)
     root = HostRoot(procfs=config.procfs_path, sysfs=config.sysfs_path, rootfs=config.rootfs_path)
     planned: list[Planned] = []
     disabled: list[str] = []

@@ -7,12 +7,14 @@ which watts they may count on, and who puts work on simulated GPUs. It must not 
 import random
 import secrets
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from esnode.clock import unix_seconds
 from esnode.config import Config
 from esnode.plan import Hardware
 from esnode.powering.driver import Powering
+from esnode.powering.means import Hardwareless
 from esnode.workloads import cgroups
 from esnode.workloads.adapters import Adapter
 from esnode.workloads.book import Job
@@ -21,7 +23,7 @@ from esnode.workloads.driver import Workloads, WorkMeans
 from esnode.workloads.journal import JobJournal
 from esnode.workloads.local import LocalProcesses
 from esnode.workloads.metering import JobMeter
-from esnode.workloads.places import LocalPlacer
+from esnode.workloads.places import LocalPlacer, NodeName, PowerRoom
 from esnode.workloads.simulated import OnSimulatedGpus
 
 
@@ -37,7 +39,11 @@ def make_workloads(
     means = WorkMeans(
         journal=journal,
         adapter=_adapter(hardware, journal),
-        placer=LocalPlacer(boot_id=power.means.read_boot_id),
+        placer=LocalPlacer(
+            node=partial(_node_name, power),
+            power=partial(_power_room, power),
+            boot_id=power.means.read_boot_id,
+        ),
         gate=power.means.gate,
         meter=JobMeter(),
         drain=drain,
@@ -47,6 +53,21 @@ def make_workloads(
         tell=tell,
     )
     return Workloads(means)
+
+
+def _node_name(power: Powering) -> NodeName:
+    if power.host is None:
+        return NodeName()
+    identity = power.host.keys.identity
+    return NodeName(id=identity.node_id.hex(), name=identity.name, rack=identity.rack)
+
+
+def _power_room(power: Powering) -> PowerRoom:
+    """Unbounded while no operator has put this rack under a budget; the gate says the rest."""
+    if power.governed is None or isinstance(power.hardware, Hardwareless):
+        return PowerRoom()
+    devices = power.hardware.devices
+    return PowerRoom(cap_watts=devices.cap_watts, lowest_watts=devices.lowest_watts)
 
 
 def _adapter(hardware: Hardware, journal: JobJournal) -> Adapter:

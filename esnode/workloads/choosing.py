@@ -30,6 +30,8 @@ class Making:
     job: JobId
     purpose: Purpose
     reason: str
+    promised_by_unix_seconds: float = 0.0
+    """When it is to be on again; 0: no promise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ is started; a start is on disk before it is done. The agent's end leaves every r
 not know HTTP, nor how a place is chosen (`placing`).
 """
 
+import contextlib
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -19,15 +20,15 @@ from cluster.durable import DurableFailed
 from esnode.gate import WorkloadGate
 from esnode.snapshot import Snapshot
 from esnode.workloads.adapters import Adapter, Given
-from esnode.workloads.book import Book, Contradicted, Job, Owner, Phase, kept_spec
+from esnode.workloads.book import HELD, Book, Contradicted, Job, Owner, Phase, kept_spec
 from esnode.workloads.choosing import Chosen, Making, Placer
 from esnode.workloads.document import JobView
+from esnode.workloads.forgetting import old_ends
 from esnode.workloads.ids import JobId, make_job_id
 from esnode.workloads.journal import JobJournal, JournalUnusable
 from esnode.workloads.metering import JobMeter
 from esnode.workloads.records import (
     Ended,
-    Forgotten,
     Purpose,
     Result,
     Starting,
@@ -42,9 +43,6 @@ log = structlog.get_logger("esnode.jobs")
 
 DECIDE_SECONDS = 1.0
 READ_AGAIN_SECONDS = 10.0
-ENDED_KEPT_MAX = 1000
-ENDED_KEPT_SECONDS = 7 * 86_400.0
-"""Longer than anybody asks again whether a job was taken in."""
 
 
 class JobRefused(Exception):
@@ -95,6 +93,11 @@ class Workloads:
     def running_count(self) -> int | None:
         """Jobs that run; None while it is not known."""
         return None if self.trouble else len(self.book.held(Phase.RUNNING, Phase.STOPPING))
+
+    @property
+    def is_any_held(self) -> bool:
+        """Whether a job of this node waits or runs."""
+        return bool(self.book.held(*HELD))
 
     # -- life -------------------------------------------------------------------------------------
 
@@ -228,7 +231,15 @@ class Workloads:
             raise JobRefused(f"no job {job_id} on this node", is_unknown=True)
         return job
 
-    async def stop(self, job_id: JobId, purpose: Purpose, *, by: str, reason: str) -> Job:
+    async def stop(
+        self,
+        job_id: JobId,
+        purpose: Purpose,
+        *,
+        by: str,
+        reason: str,
+        promised_by_unix_seconds: float = 0.0,
+    ) -> Job:
         """Have a job end; what is queued ends at once.
 
         Raises:
@@ -241,12 +252,25 @@ class Workloads:
         if not job.is_held:
             where = f" on {job.to_name or job.to_node}" if job.to_node else ""
             raise JobRefused(f"job {job.id} is {job.phase}{where}: there is nothing to stop here")
-        about = {"job": job.id, "epoch": job.epoch, "at_unix_seconds": now}
         record: Ended | StopAsked
         if job.phase is Phase.QUEUED:
-            record = Ended(result=Result.STOPPED, reason=f"{reason} ({by})", **about)  # type: ignore[arg-type]  # as written above
+            record = Ended(
+                job=job.id,
+                epoch=job.epoch,
+                at_unix_seconds=now,
+                result=Result.STOPPED,
+                reason=f"{reason} ({by})",
+            )
         else:
-            record = StopAsked(purpose=purpose, by=by, reason=reason, **about)  # type: ignore[arg-type]  # as written above
+            record = StopAsked(
+                job=job.id,
+                epoch=job.epoch,
+                at_unix_seconds=now,
+                purpose=purpose,
+                by=by,
+                reason=reason,
+                promised_by_unix_seconds=promised_by_unix_seconds,
+            )
         try:
             await self.means.journal.add(record)
         except DurableFailed as failed:
@@ -286,7 +310,13 @@ class Workloads:
 
     async def _make_room(self, making: Making) -> None:
         try:
-            await self.stop(making.job, making.purpose, by="esnode", reason=making.reason)
+            await self.stop(
+                making.job,
+                making.purpose,
+                by="esnode",
+                reason=making.reason,
+                promised_by_unix_seconds=making.promised_by_unix_seconds,
+            )
         except JobRefused as refused:
             log.warning("job_keeps_its_place", job=making.job, detail=str(refused))
 
@@ -341,28 +371,10 @@ class Workloads:
 
     async def _forget_old(self, now_unix_seconds: float) -> None:
         """Ends that nobody asks for any more; at most one disk write a pass."""
-        over = [
-            job
-            for job in self.book
-            if job.phase is Phase.ENDED and job.ended_unix_seconds is not None
-        ]
-        over.sort(key=lambda job: job.ended_unix_seconds or 0.0)
-        excess = len(over) - ENDED_KEPT_MAX
-        old = [
-            job
-            for number, job in enumerate(over)
-            if number < excess
-            or now_unix_seconds - (job.ended_unix_seconds or 0.0) > ENDED_KEPT_SECONDS
-        ]
-        if not old:
-            return
-        records = [
-            Forgotten(job=job.id, epoch=job.epoch, at_unix_seconds=now_unix_seconds) for job in old
-        ]
-        try:
-            await self.means.journal.add(*records)
-        except DurableFailed:
-            return  # a later pass
+        records = old_ends(self.book, now_unix_seconds)
+        if records:
+            with contextlib.suppress(DurableFailed):  # a later pass
+                await self.means.journal.add(*records)
 
 
 def _same(job: Job, spec: JobSpec, owner: Owner) -> Job:

@@ -45,7 +45,7 @@ def fold_end(job: Job, end: End, *, now_unix_seconds: float) -> AnyRecord:
             at_unix_seconds=now_unix_seconds,
             reason=_why_again(job, end),
             not_before_unix_seconds=now_unix_seconds + (0.0 if end.has_run else AGAIN_SECONDS),
-            promised_by_unix_seconds=job.promised_by_unix_seconds,
+            promised_by_unix_seconds=0.0 if job.stop is None else job.stop.promised_by_unix_seconds,
             energy_joules=end.energy_joules,
             tokens=end.tokens,
         )

@@ -1,34 +1,296 @@
-"""Interim: first free GPUs."""
+"""What placement is told of this machine and its jobs, and what follows from its answer.
 
-from collections.abc import Callable
-from dataclasses import dataclass
+Pure. Its own file because it is the line between what the agent knows and what placement decides
+by. Everything is derived anew from what is seen, each time: a reservation is what the journal says,
+and never less than what the GPUs show. It must not know how a place is chosen.
+"""
 
-from esnode.snapshot import Snapshot
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from esnode.placing.decide import Placed, Preempt, decide, explain_places
+from esnode.placing.decide import Waiting as NoPlace
+from esnode.placing.machine import GpuPlace, MachinePlace, PowerPlace, Running
+from esnode.placing.need import Need
+from esnode.placing.preempting import History, Policy, Preemption
+from esnode.placing.scoring import TermRow
+from esnode.snapshot import GpuState, Snapshot
 from esnode.workloads.adapters import Given
-from esnode.workloads.book import Book, Phase
-from esnode.workloads.choosing import Chosen, Decided
+from esnode.workloads.book import Book, Job, Phase
+from esnode.workloads.choosing import Chosen, Decided, Making
+from esnode.workloads.ids import JobId
+from esnode.workloads.records import Purpose
+
+GPU_OLD_SECONDS = 15.0
+"""A GPU that was not read for so long is given to nobody."""
+PREEMPTIONS_KEPT = 200
+STOPPING_LEVELS = ("L4", "L6")
+"""Steps that this agent carries out; the milder ones are for the power of the rack."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeName:
+    """What this machine is called in its cluster."""
+
+    id: str = ""
+    name: str = ""
+    rack: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PowerRoom:
+    """What rack power says about new work, at the inlet."""
+
+    cap_watts: int | None = None
+    """What this node may draw; None where nothing bounds it."""
+    lowest_watts: int = 0
+    """What it draws at most with all devices at their lowest limits: work can always be held to
+    that, so only what was promised beyond it counts as taken."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Care:
+    """What thermal care says of one GPU."""
+
+    is_taking_work: bool = True
+    reason: str = ""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class LocalPlacer:
     """The placer of one machine."""
 
+    node: Callable[[], NodeName]
+    power: Callable[[], PowerRoom]
     boot_id: Callable[[], str]
+    care: Callable[[], Mapping[str, Care]] = dict
+    """Of GPUs, by UUID."""
+    policy: Policy = field(default_factory=Policy)
+    may_preempt: Callable[[Preempt, float], str] = lambda preempt, now: "preemption is off"
+    """Why a preemption is not to be carried out; empty where it is."""
+    preemptions: deque[Preemption] = field(default_factory=lambda: deque(maxlen=PREEMPTIONS_KEPT))
 
     def decide(self, book: Book, snapshot: Snapshot | None, now_unix_seconds: float) -> Decided:
         """One pass."""
-        queued = sorted(book.held(Phase.QUEUED), key=lambda job: (-job.spec.priority, job.id))
+        now = now_unix_seconds
+        queued = book.held(Phase.QUEUED)
         if snapshot is None:
             return Decided(waits={job.id: ("the machine is not read yet",) for job in queued})
-        taken = {uuid for job in book.held(Phase.RUNNING, Phase.STOPPING) for uuid in job.gpus}
-        free = [gpu.uuid for gpu in snapshot.gpus if gpu.is_up and gpu.uuid not in taken]
-        starts, waits = [], {}
+        waits: dict[JobId, tuple[str, ...]] = {}
+        ready = []
         for job in queued:
-            if job.not_before_unix_seconds > now_unix_seconds or len(free) < job.spec.gpu_count:
-                waits[job.id] = (f"{len(free)} GPUs are free",)
-                continue
-            given, free = free[: job.spec.gpu_count], free[job.spec.gpu_count :]
-            starts.append(
-                Chosen(job=job.id, given=Given(gpus=tuple(given), boot_id=self.boot_id()))
+            if job.not_before_unix_seconds > now:
+                left = job.not_before_unix_seconds - now
+                waits[job.id] = (f"is tried again in {left:.0f} s: {job.reason}",)
+            else:
+                ready.append(need_of(job))
+        machine = self.machine(book, snapshot)
+        history = History(preemptions=tuple(self.preemptions))
+        decisions = decide(ready, [machine], history, now, policy=self.policy)
+        starts: list[Chosen] = []
+        stops: list[Making] = []
+        for decision in decisions:
+            job_id = JobId(decision.job)
+            match decision:
+                case Placed():
+                    starts.append(self._chosen(decision, machine, snapshot))
+                case NoPlace():
+                    waits[job_id] = decision.lines
+                case Preempt():
+                    waits[job_id], made = self._make_room(decision, book, now)
+                    stops += made
+        return Decided(starts=tuple(starts), stops=tuple(stops), waits=waits)
+
+    def machine(self, book: Book, snapshot: Snapshot) -> MachinePlace:
+        """The machine, by what is seen of it and what the journal has given away."""
+        return machine_of(snapshot, book, self.power(), self.care(), self.node())
+
+    def explain(self, job: Job, book: Book, snapshot: Snapshot, now: float) -> tuple[TermRow, ...]:
+        """Every term of this machine's score for a job."""
+        return explain_places(need_of(job), [self.machine(book, snapshot)], now)
+
+    def _make_room(
+        self, preempt: Preempt, book: Book, now: float
+    ) -> tuple[tuple[str, ...], list[Making]]:
+        """Who is asked to go; nobody where an operator has not allowed it."""
+        victims = ", ".join(_shown(book, JobId(one.job)) for one in preempt.victims)
+        why_not = self.may_preempt(preempt, now)
+        if not why_not and any(one.level not in STOPPING_LEVELS for one in preempt.victims):
+            why_not = f"{preempt.level} is not carried out here"
+        if why_not:
+            return (f"would have {victims} make room ({preempt.level}), but {why_not}",), []
+        for_job = _shown(book, JobId(preempt.job))
+        made = []
+        for one in preempt.victims:
+            job = book.get(JobId(one.job))
+            assert job is not None
+            assert job.spec is not None
+            self.preemptions.append(Preemption(job=one.job, node=preempt.node, at_seconds=now))
+            made.append(
+                Making(
+                    job=job.id,
+                    purpose=Purpose.REQUEUE if job.spec.may_run_again else Purpose.END,
+                    reason=f"makes room for {for_job} ({one.level})",
+                    promised_by_unix_seconds=one.promised_at_seconds or 0.0,
+                )
             )
-        return Decided(starts=tuple(starts), waits=waits)
+        return (f"{victims} makes room for it ({preempt.level})",), made
+
+    def _chosen(self, placed: Placed, machine: MachinePlace, snapshot: Snapshot) -> Chosen:
+        nodes = {
+            gpu.numa_node
+            for gpu in machine.gpus
+            if gpu.uuid in placed.gpus and gpu.numa_node is not None
+        }
+        given = Given(gpus=placed.gpus, cpus=_cpus_of(nodes, snapshot), boot_id=self.boot_id())
+        return Chosen(job=JobId(placed.job), given=given)
+
+
+def need_of(job: Job) -> Need:
+    """What a job needs."""
+    spec = job.spec
+    assert spec is not None
+    return Need(
+        job=job.id,
+        name=spec.name,
+        gpu_count=spec.gpu_count,
+        gpu_memory_bytes=spec.gpu_memory_bytes,
+        gpu_models=spec.gpu_models,
+        cpu_count=spec.cpu_count,
+        memory_bytes=spec.memory_bytes,
+        minimum_watts=spec.minimum_watts,
+        expected_watts=spec.expected_watts,
+        load=spec.load,
+        latency=spec.latency,
+        nodes=spec.nodes,
+        racks=spec.racks,
+        priority=spec.priority,
+        is_preemptible=spec.is_preemptible,
+        waiting_since_seconds=job.waits_since_unix_seconds,
+        promised_at_seconds=job.promised_by_unix_seconds or None,
+    )
+
+
+def running_of(job: Job) -> Running:
+    """A job that is on this machine, as whoever needs its place sees it."""
+    spec = job.spec
+    assert spec is not None
+    return Running(
+        job=job.id,
+        gpus=job.gpus,
+        cpu_count=spec.cpu_count,
+        memory_bytes=spec.memory_bytes,
+        priority=spec.priority,
+        started_priority=spec.priority,
+        is_preemptible=spec.is_preemptible,
+        is_stopping=job.phase is Phase.STOPPING,
+        has_checkpoint=spec.checkpoint == "app",
+        is_idempotent=spec.is_idempotent,
+        started_at_seconds=job.started_unix_seconds or 0.0,
+        grace_seconds=spec.stop_grace_seconds,
+    )
+
+
+def machine_of(
+    snapshot: Snapshot,
+    book: Book,
+    power: PowerRoom,
+    care: Mapping[str, Care],
+    node: NodeName,
+) -> MachinePlace:
+    """The machine of a snapshot, with what its journal has given away."""
+    live = book.held(Phase.RUNNING, Phase.STOPPING)
+    holders = {uuid: job for job in live for uuid in job.gpus}
+    gpus = tuple(
+        _gpu_place(gpu, holders.get(gpu.uuid), care.get(gpu.uuid, Care()), power)
+        for gpu in snapshot.gpus
+    )
+    memory, cpu = snapshot.memory, snapshot.cpu
+    specs = [job.spec for job in live if job.spec is not None]
+    return MachinePlace(
+        node=node.id or node.name or "this machine",
+        name=node.name or "this machine",
+        rack=node.rack,
+        gpus=gpus,
+        cpu_count=None if cpu is None else len(cpu.cpu_mode_seconds) or None,
+        cpu_reserved_count=sum(spec.cpu_count for spec in specs),
+        memory_total_bytes=None if memory is None else memory.total_bytes,
+        memory_available_bytes=None if memory is None else memory.available_bytes,
+        memory_reserved_bytes=sum(spec.memory_bytes for spec in specs),
+        power=PowerPlace(
+            cap_watts=power.cap_watts,
+            obtainable_watts=power.cap_watts,
+            draw_watts=power.lowest_watts,
+        ),
+        running=tuple(map(running_of, live)),
+    )
+
+
+def _gpu_place(gpu: GpuState, holder: Job | None, care: Care, power: PowerRoom) -> GpuPlace:
+    holders = () if holder is None else (holder.id,)
+    reading = gpu.reading
+    is_old = gpu.age_seconds is not None and gpu.age_seconds > GPU_OLD_SECONDS
+    if reading is None or not gpu.is_up or is_old:
+        return GpuPlace(uuid=gpu.uuid, index=gpu.index or 0, model="", is_up=False, holders=holders)
+    lowest = reading.power_limit_min_watts
+    promised = 0.0
+    if holder is not None and holder.spec is not None:
+        promised = max(lowest or 0.0, float(holder.spec.minimum_watts or 0))
+    is_governed = power.cap_watts is not None
+    return GpuPlace(
+        uuid=gpu.uuid,
+        index=gpu.index or 0,
+        model=reading.identity.name,
+        is_taking_work=care.is_taking_work,
+        away_reason=care.reason,
+        numa_node=reading.identity.numa_node,
+        memory_total_bytes=reading.memory_total_bytes,
+        memory_used_bytes=reading.memory_used_bytes,
+        memory_baseline_bytes=reading.memory_reserved_bytes,
+        utilization_ratio=reading.utilization_ratio,
+        holders=holders,
+        foreign="" if holder is not None else _foreign(gpu),
+        margin_celsius=reading.temperature_margin_celsius,
+        draw_watts=lowest if is_governed else reading.power_watts,
+        promised_watts=promised,
+        lowest_watts=lowest,
+        highest_watts=reading.power_limit_max_watts,
+    )
+
+
+def _foreign(gpu: GpuState) -> str:
+    """Whose processes are on a GPU that nobody of ours has; empty where there are none."""
+    reading = gpu.reading
+    assert reading is not None
+    processes = reading.processes or ()
+    if processes:
+        first = processes[0]
+        more = f" and {len(processes) - 1} more" if len(processes) > 1 else ""
+        return f"{first.name or 'a hidden process'} (pid {first.pid}){more}, which is no job"
+    return "processes that cannot be seen here" if reading.process_count else ""
+
+
+def _cpus_of(nodes: set[int], snapshot: Snapshot) -> tuple[int, ...]:
+    """The processors of these NUMA nodes; none, which means all, where that is not known."""
+    if snapshot.numa is None:
+        return ()
+    return tuple(cpu for one in snapshot.numa.nodes if one.node in nodes for cpu in one.cpus)
+
+
+def extra_watts(needs: Sequence[Need], machine: MachinePlace) -> int:
+    """What these need beyond the lowest limits of GPUs like this machine's: the rack is asked."""
+    lowest = [gpu.lowest_watts for gpu in machine.gpus if gpu.lowest_watts is not None]
+    if not lowest:
+        return 0
+    total = sum(
+        max(0.0, need.minimum_watts - min(lowest)) * need.gpu_count
+        for need in needs
+        if need.minimum_watts is not None
+    )
+    return round(total / machine.power.supply_efficiency_ratio)
+
+
+def _shown(book: Book, job_id: JobId) -> str:
+    job = book.get(job_id)
+    return job_id if job is None else f"{job.name} ({job_id[-8:]})"

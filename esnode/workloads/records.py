@@ -85,6 +85,8 @@ class StopAsked(Record):
     purpose: Purpose
     by: str
     reason: str
+    promised_by_unix_seconds: float = 0.0
+    """When it is to be on again, where it makes room; 0: no promise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
