@@ -17,6 +17,7 @@ from esnode import __version__
 from esnode import log as log_setup
 from esnode.agent import Agent, AgentSettings, Change
 from esnode.api.control import make_control_app
+from esnode.api.door import door_of
 from esnode.api.front import with_metrics
 from esnode.api.read import make_app
 from esnode.api.server import Server, TlsUnusable
@@ -207,7 +208,9 @@ class Node:
     # -- serving ----------------------------------------------------------------------------------
 
     def _make_server(self) -> Server:
-        app = make_app(self._board, self.peering, self._view, self.power, self.work)
+        app = make_app(
+            self._board, self.peering, self._view, self.power, self.work, door_of(self.config)
+        )
         try:
             return Server(
                 with_metrics(self._board, app),  # type: ignore[arg-type]  # plain dicts

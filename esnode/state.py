@@ -27,7 +27,10 @@ class StateFolder:
     """A folder that this process holds."""
 
     def __init__(self, path: Path) -> None:
-        """Make the folder if need be (0700) and take its lock.
+        """Make the folder if need be and take its lock.
+
+        Others may pass through it (0711), since jobs of other users have their folders in it;
+        each file in it is closed to them by itself.
 
         Raises:
             StateInUse: another agent has it.
@@ -35,7 +38,7 @@ class StateFolder:
         """
         self.path = path
         try:
-            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.mkdir(mode=0o711, parents=True, exist_ok=True)
             self._lock = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StateUnusable(f"{path}: {error.strerror}") from None

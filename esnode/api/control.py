@@ -15,6 +15,7 @@ from cluster.identity.files import IdentityUnusable
 from esnode.api.answers import answer, problem
 from esnode.api.cluster import add_cluster_routes
 from esnode.api.jobs import add_job_orders, add_job_views
+from esnode.api.orchestrator import add_orchestrator_routes
 from esnode.api.orders import BadOrder, bytes_of, optional_of, order_of, text_of
 from esnode.api.power import add_power_routes
 from esnode.cluster_view import ClusterView
@@ -44,6 +45,7 @@ def make_control_app(
     if workloads is not None:
         add_job_views(app, workloads)
         add_job_orders(app, workloads)
+        add_orchestrator_routes(app, workloads, None)
 
     @app.post("/v1/control/cluster/join")
     async def join() -> Response:

@@ -4,8 +4,10 @@ A job runs as whoever submitted it, by the kernel's word about the caller. Each 
 when it is answered, and the same order twice is one.
 """
 
+import hashlib
 import os
 import pwd
+import random
 
 import trio
 from quart import Response, request
@@ -17,13 +19,14 @@ from esnode.control_socket import Caller
 from esnode.workloads.book import Owner
 from esnode.workloads.document import describe_job, describe_jobs
 from esnode.workloads.driver import JobRefused, Workloads
-from esnode.workloads.ids import BadJobId, JobId, parse_job_id
+from esnode.workloads.ids import BadJobId, JobId, make_job_id, parse_job_id
 from esnode.workloads.output import PIECE_BYTES_MAX, read_output
 from esnode.workloads.records import Purpose
 from esnode.workloads.spec import JobSpec
 from esnode.workloads.spec_reading import SpecRefused, read_spec, spec_of
 
 LOGS_SCHEMA = "esnode.job_logs/1"
+IDEMPOTENCY_KEY = "Idempotency-Key"
 
 
 def add_job_views(app: QuartTrio, workloads: Workloads) -> None:
@@ -50,8 +53,13 @@ def add_job_orders(app: QuartTrio, workloads: Workloads) -> None:
     async def submit() -> Response:
         order = await order_of(request)
         spec = _spec_of(order.get("spec"))
-        job_id = _id_of(text_of(order, "job")) if order.get("job") is not None else None
-        job = await workloads.submit(spec, _owner(), job_id)
+        key = request.headers.get(IDEMPOTENCY_KEY)
+        job_id: JobId | None = None
+        if order.get("job") is not None:
+            job_id = _id_of(text_of(order, "job"))
+        elif key is not None:
+            job_id = job_id_of_key(f"key {_caller().uid} {key}")
+        job = await workloads.submit(spec, owner_of(_caller()), job_id)
         return answer(describe_job(workloads.view(job.id)))
 
     @app.get("/v1/jobs/<job>")
@@ -146,9 +154,19 @@ def _caller() -> Caller:
     return caller
 
 
-def _owner() -> Owner:
-    """As whom the caller's job runs."""
-    caller, own_uid = _caller(), os.geteuid()
+def job_id_of_key(key: str) -> JobId:
+    """The same id for the same key: who repeats an order means the same job."""
+    digest = hashlib.sha256(key.encode()).digest()
+    return make_job_id(0.0, random.Random(int.from_bytes(digest)))
+
+
+def owner_of(caller: Caller) -> Owner:
+    """As whom a caller's job runs.
+
+    Raises:
+        NotAllowed: this agent cannot run jobs as the caller.
+    """
+    own_uid = os.geteuid()
     if own_uid not in (0, caller.uid):
         raise NotAllowed(
             f"this agent runs as {_name(own_uid)} and can start jobs of {_name(own_uid)} only"

@@ -10,7 +10,9 @@ from werkzeug.exceptions import HTTPException
 from esnode import __version__
 from esnode.api.answers import answer, problem
 from esnode.api.cluster import add_cluster_routes
+from esnode.api.door import Door
 from esnode.api.jobs import add_job_views
+from esnode.api.orchestrator import add_orchestrator_routes, guard
 from esnode.api.power import add_power_routes
 from esnode.board import Board, Posted
 from esnode.cluster_view import ClusterView
@@ -37,6 +39,7 @@ INDEX = f"""esnode {__version__}
 /v1/cluster   every rack and node as this one knows them (?view=all asks everybody)
 /v1/racks/ID  one rack
 /v1/power     this node's cap, and the power of its rack
+/v1/jobs      the jobs of this node
 /v1/cluster/events  what happened (?follow=1 as a stream)
 """
 
@@ -47,6 +50,7 @@ def make_app(
     view: ClusterView,
     power: Powering | None = None,
     workloads: Workloads | None = None,
+    door: Door | None = None,
 ) -> QuartTrio:
     """The Quart application."""
     app = QuartTrio("esnode")
@@ -56,6 +60,9 @@ def make_app(
         add_power_routes(app, power)
     if workloads is not None:
         add_job_views(app, workloads)
+        if door is not None:
+            guard(app, door)
+            add_orchestrator_routes(app, workloads, door)
 
     @app.get("/")
     async def index() -> Response:
@@ -95,6 +102,11 @@ def make_app(
         assert board.latest is not None
         return answer({"status": "ok", "healthy": is_healthy(board.latest.snapshot)}, 200)
 
+    _explain_problems(app)
+    return app
+
+
+def _explain_problems(app: QuartTrio) -> None:
     @app.errorhandler(HTTPException)
     async def http_problem(error: HTTPException) -> Response:
         hint = {404: "no such route; GET / lists them"}.get(error.code or 0, error.name.lower())
@@ -102,8 +114,6 @@ def make_app(
         if allowed := getattr(error, "valid_methods", None):
             response.headers["Allow"] = ", ".join(sorted(allowed))
         return response
-
-    return app
 
 
 def stale_sources(posted: Posted) -> list[str]:

@@ -65,20 +65,6 @@ class DormantKeys:
     managed_last_contact_unix_ms: float | None = key(
         None, POSITIVE, "Its last contact.", is_dormant=True
     )
-    orchestrator_enabled: bool = key(
-        False,
-        BOOLEAN,
-        "Serve the control routes.",
-        is_dormant=True,
-        environment_aliases=("ESNODE_ENABLE_ORCHESTRATOR",),
-        flag_aliases=("--enable-orchestrator",),
-    )
-    orchestrator_allow_public: bool = key(
-        False, BOOLEAN, "Answer control requests from other machines.", is_dormant=True
-    )
-    orchestrator_token: str | None = key(
-        None, TEXT, "Token for control requests over TCP.", is_secret=True, is_dormant=True
-    )
     orchestrator_enable_zombie_reaper: bool = key(
         False, BOOLEAN, "End orphaned GPU processes.", is_dormant=True
     )

@@ -223,6 +223,30 @@ class Config(DormantKeys):
         is_reloadable=True,
     )
 
+    # -- control over TCP ------------------------------------------------------------------------
+    orchestrator_enabled: bool = key(
+        False,
+        BOOLEAN,
+        "Take orders over TCP, too: /orchestrator/*. Only with orchestrator.token.",
+        environment_aliases=("ESNODE_ENABLE_ORCHESTRATOR",),
+        flag_aliases=("--enable-orchestrator",),
+    )
+    orchestrator_allow_public: bool = key(
+        False, BOOLEAN, "Take such orders from other machines as well, not from this one alone."
+    )
+    orchestrator_token: str | None = key(
+        None,
+        TEXT,
+        "Whoever sends it as `Authorization: Bearer TOKEN` may give orders over TCP. Unset: "
+        "orders are taken on the control socket alone.",
+        is_secret=True,
+    )
+    orchestrator_user: str | None = key(
+        None,
+        TEXT,
+        "As whom jobs run that come with the token. Needed where the agent runs as root.",
+    )
+
     # -- rack power ------------------------------------------------------------------------------
     power_control: str = key(
         "enforce",

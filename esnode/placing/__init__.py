@@ -7,4 +7,6 @@ know how a job is started or stopped, how a machine is read, or who pays for the
     need + machine -> fitting (may it?) -> packing (which GPUs) -> scoring (which machine)
     queue          -> queueing (who is next, what is set aside) -> preempting (who makes room)
     one pass       -> decide
+
+`devices` is apart: the predecessor's score, for those who still ask in its shapes.
 """

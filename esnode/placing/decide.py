@@ -159,12 +159,12 @@ def _passed(need: Need, state: _Pass) -> Placed | None:
 
 
 def _waiting_for_room(need: Need, state: _Pass) -> Waiting | None:
-    """Where jobs are on their way out already, nobody else is asked to go."""
+    """Where jobs are making room already, nobody else is asked to."""
     for room in state.rooms.rooms:
-        stopping = room.stopping
-        if stopping and state.rooms.claim(need, room, room.future):
+        yielding = room.yielding
+        if yielding and state.rooms.claim(need, room, room.future):
             name = room.plain.shown
-            line = f"room is being made on {name}: {', '.join(stopping)} must end first"
+            line = f"room is being made on {name}: {', '.join(yielding)} must go first"
             return _wait(need, state, (line,), kept_on=name)
     return None
 

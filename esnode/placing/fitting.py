@@ -226,7 +226,7 @@ def _admit(need: Need, machine: MachinePlace, packing: Packing) -> Fit:
         minimum[gpu.uuid] = watts or 0.0
         added += max(0.0, minimum[gpu.uuid] - (gpu.draw_watts or 0.0) - gpu.committed_watts)
     added /= machine.power.supply_efficiency_ratio
-    if bound is not None:
+    if bound is not None and packing.gpus:
         committed = machine.committed_watts
         if committed is None:
             line = f"the draw of {machine.shown} is not known, so its cap cannot be kept"

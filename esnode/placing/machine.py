@@ -93,6 +93,8 @@ class Running:
     is_preemptible: bool = False
     is_stopping: bool = False
     """It has been told to make room."""
+    is_pressed: bool = False
+    """It has been told to make do with its least power, whatever it still draws."""
     has_checkpoint: bool = False
     """It saves its state when asked, and goes on from there."""
     is_idempotent: bool = False

@@ -43,7 +43,11 @@ class Need:
     """0 to 9; 9 goes first."""
     is_preemptible: bool = False
     waiting_since_seconds: float = 0.0
-    """On the same clock as `now`; a victim keeps the time at which it first came."""
+    """On the same clock as `now`, without a break: of a victim, since it was put back. Were it the
+    time at which it first came, it would take its place back from the job that it made room for."""
+    room_node: str = ""
+    """Where room has been made for it, by id, until it is started: it goes before all others, who
+    would otherwise take what was freed for it, so that others are driven out in vain."""
     promised_at_seconds: float | None = None
     """Of a job that has made room for another: when it was promised to be on again."""
     runs_for_seconds: float | None = None
@@ -64,6 +68,7 @@ class Need:
             priority=0,
             is_preemptible=False,
             waiting_since_seconds=0.0,
+            room_node="",
             promised_at_seconds=None,
             runs_for_seconds=None,
         )

@@ -6,7 +6,8 @@ know how a place is found.
 **Order.** A job's effective priority is its own, plus one for every `AGEING_SECONDS` that it has
 waited, up to `AGED_PRIORITY_MAX`. The two priorities above that are neither reached nor left by
 ageing. Among equals who came first goes first. Nobody starves below those two: having waited long
-enough a job is at `AGED_PRIORITY_MAX`, where only those come before it that came before it.
+enough a job is at `AGED_PRIORITY_MAX`, where only those come before it that came before it. A job
+for which room has been made already goes before all, lest others take it.
 
 **Passing.** A job that finds no place is blocked, and the rest of the queue may go on, but not at
 its cost. The first blocked job of the order (the head), and each other that has waited longer than
@@ -53,7 +54,12 @@ def order(needs: Iterable[Need], now: float) -> list[Need]:
     """Who is asked first."""
     return sorted(
         needs,
-        key=lambda need: (-effective_priority(need, now), need.waiting_since_seconds, need.job),
+        key=lambda need: (
+            not need.room_node,
+            -effective_priority(need, now),
+            need.waiting_since_seconds,
+            need.job,
+        ),
     )
 
 

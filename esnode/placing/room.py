@@ -5,7 +5,7 @@ this one sees to. It must not know who is next, nor which machine is the better 
 
 Each machine is held three times: `plain` with the jobs that this pass has placed; `kept`, which is
 also without what is set aside or claimed for those that wait; and `future`, which is `kept` once
-the jobs that are making room are gone. Watts that a rack has yet to give are shared by its
+the jobs that are making room have done so. Watts that a rack has yet to give are shared by its
 machines: what one takes, the others have no more.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from esnode.placing.fitting import Fit, fit, free_gpus, set_aside, settle, usable_gpus
-from esnode.placing.machine import MachinePlace, release
+from esnode.placing.machine import MachinePlace, release, squeeze
 from esnode.placing.need import Need
 from esnode.placing.queueing import ready_at_seconds
 from esnode.placing.scoring import Candidate, candidate
@@ -34,9 +34,9 @@ class Room:
     """What `kept` says to a shape, by the shape's number; emptied whenever it changes."""
 
     @property
-    def stopping(self) -> tuple[str, ...]:
-        """Who is on the way out."""
-        return tuple(job.job for job in self.plain.running if job.is_stopping)
+    def yielding(self) -> tuple[str, ...]:
+        """Who is making room already."""
+        return tuple(job.job for job in self.plain.running if job.is_stopping or job.is_pressed)
 
 
 class Rooms:
@@ -185,7 +185,9 @@ def _asked(room: Room, shape: Need, number: int) -> Candidate | Fit:
 
 def _without_stopping(machine: MachinePlace) -> MachinePlace:
     stopping = [job.job for job in machine.running if job.is_stopping]
-    return release(machine, stopping) if stopping else machine
+    pressed = [job.job for job in machine.running if job.is_pressed]
+    after = release(machine, stopping) if stopping else machine
+    return squeeze(after, pressed) if pressed else after
 
 
 def _with_less(machine: MachinePlace, taken: float, *, is_taker: bool) -> MachinePlace:

