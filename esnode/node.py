@@ -37,6 +37,7 @@ from esnode.control_socket import (
 from esnode.diagnose import Thresholds
 from esnode.digest import digest
 from esnode.fold.power import EnergyPrice
+from esnode.job_stats import count_jobs
 from esnode.listener import ListenError, open_sockets
 from esnode.peering import Peering
 from esnode.plan import Hardware, make_plan
@@ -137,6 +138,7 @@ class Node:
             self._board,
             lambda: count_cluster(self.peering),
             lambda: count_power(self.power),
+            lambda: count_jobs(self.work),
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:

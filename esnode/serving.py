@@ -17,6 +17,7 @@ from esnode.config import Config
 from esnode.metrics import (
     AgentStats,
     ClusterStats,
+    JobStats,
     Exposition,
     RackPowerStats,
     Renderer,
@@ -50,9 +51,11 @@ class Serving:
         board: Board,
         count_cluster: Callable[[], ClusterStats | None] = lambda: None,
         count_power: Callable[[], RackPowerStats | None] = lambda: None,
+        count_jobs: Callable[[], JobStats | None] = lambda: None,
     ) -> None:
         """Prepare; those that count are asked when somebody scrapes."""
         self._count_power = count_power
+        self._count_jobs = count_jobs
         self._count_cluster = count_cluster
         self._config = config
         self._counts = counts
@@ -91,6 +94,7 @@ class Serving:
                 agent=self._stats(),
                 cluster=self._count_cluster(),
                 rack_power=self._count_power(),
+                jobs=self._count_jobs(),
                 hostname=self._hostname,
                 is_per_core=self._config.metrics_per_core,
                 is_per_process=self._config.metrics_per_process,

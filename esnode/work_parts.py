@@ -19,9 +19,10 @@ from esnode.workloads import cgroups
 from esnode.workloads.adapters import Adapter
 from esnode.workloads.book import Job
 from esnode.workloads.draining import drain
-from esnode.workloads.driver import Workloads, WorkMeans
+from esnode.workloads.driver import Workloads
 from esnode.workloads.journal import JobJournal
 from esnode.workloads.local import LocalProcesses
+from esnode.workloads.means import WorkMeans
 from esnode.workloads.metering import JobMeter
 from esnode.workloads.places import LocalPlacer, NodeName, PowerRoom
 from esnode.workloads.simulated import OnSimulatedGpus

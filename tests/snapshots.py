@@ -5,7 +5,7 @@ The figures are written down, so that tests can write down what follows from the
 
 from dataclasses import replace
 
-from esnode.metrics import AgentStats, ClusterStats, RackPowerStats, View
+from esnode.metrics import AgentStats, ClusterStats, JobStats, RackPowerStats, View
 from esnode.readings.sample import SourceStatus
 from esnode.snapshot import (
     AppState,
@@ -185,6 +185,12 @@ AGENT_STATS = AgentStats(
 )
 
 
+JOB_STATS = JobStats(
+    states=((("queued",), 1), (("running",), 2)),
+    turns_total=((("started",), 3),),
+    energy_joules_total=5.0,
+    has_trouble=False,
+)
 RACK_POWER_STATS = RackPowerStats(
     state="enforcing",
     cap_wanted_watts=3200,
@@ -238,6 +244,7 @@ def rich_view(snapshot: Snapshot | None = None) -> View:
         agent=AGENT_STATS,
         cluster=CLUSTER_STATS,
         rack_power=RACK_POWER_STATS,
+        jobs=JOB_STATS,
         hostname="node-07",
         is_per_core=True,
         is_per_process=True,

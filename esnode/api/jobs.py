@@ -18,8 +18,9 @@ from esnode.api.orders import BadOrder, order_of, text_of
 from esnode.control_socket import Caller
 from esnode.workloads.book import Owner
 from esnode.workloads.document import describe_job, describe_jobs
-from esnode.workloads.driver import JobRefused, Workloads
+from esnode.workloads.driver import Workloads
 from esnode.workloads.ids import BadJobId, JobId, make_job_id, parse_job_id
+from esnode.workloads.means import JobRefused
 from esnode.workloads.output import PIECE_BYTES_MAX, read_output
 from esnode.workloads.records import Purpose
 from esnode.workloads.spec import JobSpec

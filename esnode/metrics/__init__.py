@@ -7,7 +7,8 @@ from esnode.metrics.aliases import DCGM, ESNODE_CORE, KUBERNETES, with_index
 from esnode.metrics.cluster import CLUSTER
 from esnode.metrics.gpu import GPU
 from esnode.metrics.host import HOST
-from esnode.metrics.model import AgentStats, ClusterStats, Metric, RackPowerStats, View
+from esnode.metrics.jobs import JOBS
+from esnode.metrics.model import AgentStats, ClusterStats, JobStats, Metric, RackPowerStats, View
 from esnode.metrics.power import APP, POWER
 from esnode.metrics.power_rack import RACK_POWER
 from esnode.metrics.render import (
@@ -19,7 +20,7 @@ from esnode.metrics.render import (
     Selection,
 )
 
-METRICS: tuple[Metric, ...] = (*HOST, *POWER, *GPU, *APP, *AGENT, *CLUSTER, *RACK_POWER)
+METRICS: tuple[Metric, ...] = (*HOST, *POWER, *GPU, *APP, *AGENT, *CLUSTER, *RACK_POWER, *JOBS)
 """Every canonical family, in the order in which it is served and documented."""
 
 GROUPS = tuple(dict.fromkeys(metric.group for metric in METRICS))
@@ -56,6 +57,7 @@ __all__ = [
     "AgentStats",
     "ClusterStats",
     "Exposition",
+    "JobStats",
     "Metric",
     "RackPowerStats",
     "Renderer",

@@ -68,6 +68,20 @@ class ClusterStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JobStats:
+    """The jobs of this node; None stands for what is not known."""
+
+    states: tuple[Sample, ...] = ()
+    """How many are in each state."""
+    turns_total: tuple[Sample, ...] = ()
+    """By turn."""
+    energy_joules_total: float | None = None
+    """Of the GPUs of jobs, while the agent ran."""
+    has_trouble: bool | None = None
+    """The journal cannot be read or written."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RackPowerStats:
     """Rack power at this node and in its rack; None stands for what is not known."""
 
@@ -109,6 +123,8 @@ class View:
     """None where there is no cluster."""
     rack_power: RackPowerStats | None = None
     """None where no rack power is governed."""
+    jobs: JobStats | None = None
+    """None where this agent runs none."""
     hostname: str = ""
     is_per_core: bool = False
     is_per_process: bool = False

@@ -7,9 +7,7 @@ not know HTTP, nor how a place is chosen (`placing`).
 """
 
 import contextlib
-import random
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +15,15 @@ import structlog
 import trio
 
 from cluster.durable import DurableFailed
-from esnode.gate import WorkloadGate
 from esnode.snapshot import Snapshot
-from esnode.workloads.adapters import Adapter, Given
+from esnode.workloads.adapters import Given
 from esnode.workloads.book import HELD, Book, Contradicted, Job, Owner, Phase, kept_spec
-from esnode.workloads.choosing import Chosen, Making, Placer
+from esnode.workloads.choosing import Chosen, Making
 from esnode.workloads.document import JobView
 from esnode.workloads.forgetting import old_ends
 from esnode.workloads.ids import JobId, make_job_id
-from esnode.workloads.journal import JobJournal, JournalUnusable
-from esnode.workloads.metering import JobMeter
+from esnode.workloads.journal import JournalUnusable
+from esnode.workloads.means import JobRefused, WorkMeans
 from esnode.workloads.records import (
     Ended,
     Purpose,
@@ -46,31 +43,6 @@ DECIDE_SECONDS = 1.0
 READ_AGAIN_SECONDS = 10.0
 
 
-class JobRefused(Exception):
-    """An order about a job is not done; one line."""
-
-    def __init__(self, line: str, *, is_unknown: bool = False) -> None:
-        super().__init__(line)
-        self.is_unknown = is_unknown
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class WorkMeans:
-    """What work has at hand on this machine."""
-
-    journal: JobJournal
-    adapter: Adapter
-    placer: Placer
-    gate: WorkloadGate
-    meter: JobMeter
-    drain: Callable[[Job], Awaitable[None]]
-    unix_clock: Callable[[], float]
-    rng: random.Random
-    read_boot_id: Callable[[], str]
-    tell: Callable[[str, Job, str], None] = lambda kind, job, line: None
-    """Told of every turn of a job: a word, the job, a line."""
-
-
 class Workloads:
     """The jobs of one node."""
 
@@ -79,7 +51,9 @@ class Workloads:
         self.trouble = "the journal of jobs is not read yet"
         """Why no job can be taken in or started; empty while all is well."""
         self.notes: list[str] = []
-        self.waits: Mapping[JobId, tuple[str, ...]] = {}
+        self.turns: Counter[str] = Counter()
+        """What happened to jobs since the agent started."""
+        self.waits: dict[JobId, tuple[str, ...]] = {}
         self.tenders: dict[JobId, Tender] = {}
         self.snapshot: Snapshot | None = None
         self.tasks = Tasks()
@@ -314,7 +288,7 @@ class Workloads:
             self.waits = {job.id: (reason,) for job in queued}
             return
         decided = self.means.placer.decide(self.book, self.snapshot, now)
-        self.waits = decided.waits
+        self.waits = dict(decided.waits)
         for making in decided.stops:
             await self._make_room(making)
         for chosen in decided.starts:
@@ -379,6 +353,8 @@ class Workloads:
 
     def _tell(self, kind: str, job: Job, line: str) -> None:
         log.info("job_" + kind.replace(" ", "_"), job=job.id, name=job.name, detail=line)
+        is_over = job.phase is Phase.ENDED and job.result is not None
+        self.turns[str(job.result) if is_over else kind] += 1
         self.means.tell(kind, job, line)
 
     async def _forget_old(self, now_unix_seconds: float) -> None:

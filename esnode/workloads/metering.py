@@ -38,6 +38,8 @@ class JobMeter:
 
     def __init__(self) -> None:
         """Begin; runs are told by the ids of their jobs."""
+        self.joules_total = 0.0
+        """Of all runs, since the agent started."""
         self._runs: dict[str, _Run] = {}
 
     def begin(self, job: Job, kept: Mapping[str, Any] | None = None) -> None:
@@ -70,8 +72,10 @@ class JobMeter:
             if run is None:
                 continue
             own = [gpus[uuid] for uuid in job.gpus if uuid in gpus]
+            before = run.joules or 0.0
             for gpu in own:
                 _take_energy(run, gpu)
+            self.joules_total += (run.joules or 0.0) - before
             draws = [
                 gpu.reading.power_average_watts
                 for gpu in own
