@@ -7,6 +7,7 @@ Source: kernel documentation, cgroup-v2 and cgroup-v1.
 """
 
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,10 @@ from pathlib import Path
 ROOT = Path("/sys/fs/cgroup")
 PARENT = "esnode-jobs"
 V1_CONTROLLERS = ("freezer", "cpu", "cpuacct", "memory")
+V2_CONTROLLERS = ("cpu", "memory")
 _SHARES_PER_CPU = 1024
+_GONE = (errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP)
+"""A group that went away, or one of threads, whose processes are those of its parent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,11 +35,12 @@ class Cgroups:
     """Where groups can be made."""
 
     kind: str
-    """``v2``, ``v1`` or ``none``."""
+    """``v2`` (ended by the kernel), ``v1`` (by its freezer) or ``none``."""
     parents: tuple[Path, ...] = ()
-    """Folders in which a job's groups are made: one on version 2, one a controller on version 1."""
+    """Folders in which a job's groups are made: one on version 2, one a controller on version 1,
+    and both where version 2 has no controllers."""
     reason: str = ""
-    """Why there are none."""
+    """Why there are none, or what they cannot do."""
 
     def make(self, name: str, *, memory_bytes: int = 0, cpu_count: int = 0) -> tuple[str, ...]:
         """The groups of one job; a limit that no controller takes is left out.
@@ -61,10 +66,14 @@ class Cgroups:
         return tuple(path for parent in self.parents if (path := parent / name).is_dir())
 
     def names(self) -> tuple[str, ...]:
-        """All groups of jobs that are there."""
+        """All groups of jobs that are there.
+
+        Raises:
+            OSError: it cannot be seen.
+        """
         found: dict[str, None] = {}
         for parent in self.parents:
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError):
                 found.update((one.name, None) for one in sorted(parent.iterdir()) if one.is_dir())
         return tuple(found)
 
@@ -77,26 +86,51 @@ def probe(root: Path = ROOT, own: str | None = None) -> Cgroups:
     """
     own = _own_groups() if own is None else own
     for mount in (root, root / "unified"):
-        if (mount / "cgroup.procs").exists() and (mount / "cgroup.controllers").exists():
-            parent = mount / _below(own, "")
-            if _can_make(parent):
-                return Cgroups(kind="v2", parents=(parent,))
-    parents = tuple(
-        parent
-        for name in V1_CONTROLLERS
-        if (root / name / "cgroup.procs").exists()
-        and _can_make(parent := root / name / _below(own, name))
-    )
-    if any(parent.parts[-2] == "freezer" or "freezer" in parent.parts for parent in parents):
+        parent = mount / _below(own, "")
+        if (mount / "cgroup.controllers").exists() and _can_make(parent):
+            _pass_controllers_on(mount, parent)
+            passed = _read(parent / "cgroup.subtree_control").split()
+            missing = [name for name in V2_CONTROLLERS if name not in passed]
+            others = _v1_parents(root, own, ("cpu", "cpuacct", "memory")) if missing else ()
+            lines = "" if others or not missing else f"no limits: {parent} has no {missing[0]}"
+            return Cgroups(kind="v2", parents=(parent, *others), reason=lines)
+    parents = _v1_parents(root, own, V1_CONTROLLERS)
+    if any((parent / "freezer.state").exists() for parent in parents):
         return Cgroups(kind="v1", parents=parents)
     return Cgroups(kind="none", reason=f"no control group can be made below {root}")
+
+
+def _v1_parents(root: Path, own: str, names: Sequence[str]) -> tuple[Path, ...]:
+    """One a mount: some controllers are mounted together, under each of their names."""
+    found: dict[Path, None] = {}
+    for name in names:
+        mount = root / name
+        if (mount / "cgroup.procs").exists():
+            parent = mount.resolve() / _below(own, name)
+            if _can_make(parent):
+                found[parent] = None
+    return tuple(found)
+
+
+def _pass_controllers_on(mount: Path, parent: Path) -> None:
+    """Groups have the controllers that their parent passes on.
+
+    Not below a unit: its own group would have to be empty of processes for that, and systemd could
+    not start it anew. Source: cgroup-v2, "No Internal Process Constraint".
+    """
+    if parent.parent == mount:
+        for folder in (mount, parent):
+            setting = folder / "cgroup.subtree_control"
+            for name in V2_CONTROLLERS:
+                if name not in _read(setting).split():
+                    _try_write(setting, f"+{name}")
 
 
 def _below(own: str, controller: str) -> str:
     """Below the own unit where systemd made one, else beside everything."""
     for line in own.splitlines():
         _, names, path = line.split(":", 2)
-        if names == controller and path.endswith(".service"):
+        if controller in names.split(",") and path.endswith(".service"):
             return f"{path.lstrip('/')}/{PARENT}"
     return PARENT
 
@@ -120,13 +154,21 @@ def _can_make(parent: Path) -> bool:
 
 
 def pids_in(paths: Sequence[Path]) -> tuple[int, ...]:
-    """Everyone in these groups and below them."""
+    """Everyone in these groups and below them.
+
+    Raises:
+        OSError: that cannot be seen; a group that is gone has nobody.
+    """
     found: dict[int, None] = {}
     for path in paths:
         for folder, _, _ in os.walk(path):
-            with contextlib.suppress(OSError, ValueError):
+            try:
                 text = Path(folder, "cgroup.procs").read_text(encoding="ascii")
-                found.update(dict.fromkeys(map(int, text.split())))
+            except OSError as error:
+                if error.errno in _GONE:
+                    continue
+                raise
+            found.update(dict.fromkeys(pid for pid in map(int, text.split()) if pid))
     return tuple(found)
 
 

@@ -39,6 +39,11 @@ def parse_job_id(text: object) -> JobId:
     return JobId(word)
 
 
+def is_job_id(text: str) -> bool:
+    """Whether a text is a job's id as we write it."""
+    return _JOB.fullmatch(text) is not None
+
+
 def short_of(job: JobId) -> str:
     """Enough of an id for tables."""
     return job[-SHORT_CHARACTERS:]

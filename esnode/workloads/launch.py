@@ -42,6 +42,8 @@ class State:
     """What the supervisor has kept."""
 
     epoch: int
+    attempt: int | None
+    """Which of the epoch's runs; None where an earlier version did not say."""
     phase: str
     """``starting``, ``running``, ``waiting``, ``stopping`` or ``ended``."""
     supervisor: Process
@@ -53,10 +55,11 @@ class State:
     output_bytes: int | None
     output_lost_bytes: int | None
     is_proved_empty: bool
+    trouble: str = ""
 
 
 class StateUnreadable(Exception):
-    """The file is none of a supervisor's; one line."""
+    """The file is none of a supervisor's, or of a later version's; one line."""
 
 
 def launch_file(epoch: int) -> str:
@@ -82,6 +85,7 @@ def launch_document(
         "schema": LAUNCH_SCHEMA,
         "job": job.id,
         "epoch": job.epoch,
+        "attempt": job.attempt,
         "name": spec.name,
         "folder": str(folder),
         "argv": list(spec.command),
@@ -153,13 +157,22 @@ def read_state(folder: Path) -> State | None:
     path = folder / STATE
     try:
         document = json.loads(path.read_bytes())
+        _check_schema(path, document["schema"])
         return _state_of(document)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StateUnreadable(f"{path}: {error.strerror}") from None
     except (ValueError, KeyError, TypeError):
-        raise StateUnreadable(f"{path}: is no state of a job") from None
+        raise StateUnreadable(f"{path}: is torn, or no state of a job; move it away") from None
+
+
+def _check_schema(path: Path, schema: object) -> None:
+    if schema == STATE_SCHEMA:
+        return
+    if str(schema).startswith(STATE_SCHEMA.partition("/")[0] + "/"):
+        raise StateUnreadable(f"{path}: is {schema}, of a later version; run that one")
+    raise StateUnreadable(f"{path}: is {schema!r}, no state of a job; move it away")
 
 
 def _state_of(document: dict[str, Any]) -> State:
@@ -168,6 +181,7 @@ def _state_of(document: dict[str, Any]) -> State:
     end = document["exit"] or {}
     return State(
         epoch=int(document["epoch"]),
+        attempt=document.get("attempt"),
         phase=str(document["phase"]),
         supervisor=_process(supervisor, boot_id),
         main=None if main is None else _process(main, boot_id),
@@ -178,6 +192,7 @@ def _state_of(document: dict[str, Any]) -> State:
         output_bytes=document.get("output_bytes_total"),
         output_lost_bytes=document.get("output_lost_bytes_total"),
         is_proved_empty=bool(document["is_proved_empty"]),
+        trouble=str(document.get("trouble", "")),
     )
 
 

@@ -12,16 +12,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from esnode.workloads.ids import JobId, is_job_id
+
 PROC = Path("/proc")
 JOB_VARIABLE = b"ESNODE_JOB_ID="
 EPOCH_VARIABLE = b"ESNODE_JOB_EPOCH="
 
 
 def start_ticks(pid: int, proc: Path = PROC) -> int | None:
-    """When a process started, in ticks since the boot; None for one that is gone or a zombie."""
+    """When a process started, in ticks since the boot; None for one that is gone or a zombie.
+
+    One whose first thread has ended while others run is no zombie, whatever its state letter says:
+    that is how a process looks that is stuck in a driver.
+    """
     try:
         fields = (proc / str(pid) / "stat").read_bytes().rpartition(b")")[2].split()
-        return None if fields[0] in (b"Z", b"X") else int(fields[19])
+        is_over = fields[0] in (b"Z", b"X") and int(fields[17]) <= 1
+        return None if is_over else int(fields[19])
     except (OSError, IndexError, ValueError):
         return None
 
@@ -52,18 +59,23 @@ def send(pid: int, ticks: int, number: signal.Signals) -> bool:
     return True
 
 
-def kill_all(pids: Iterable[tuple[int, int]]) -> None:
-    """End each of these, given as (pid, start in ticks); those that are others' are left."""
+def signal_all(pids: Iterable[tuple[int, int]], number: signal.Signals) -> None:
+    """Signal each of these, given as (pid, start in ticks); those that are others' are left."""
     for pid, ticks in pids:
         with contextlib.suppress(PermissionError):
-            send(pid, ticks, signal.SIGKILL)
+            send(pid, ticks, number)
+
+
+def kill_all(pids: Iterable[tuple[int, int]]) -> None:
+    """End each of these, given as (pid, start in ticks)."""
+    signal_all(pids, signal.SIGKILL)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
     """A process that carries the name of a job in its environment."""
 
-    job: str
+    job: JobId
     epoch: int
     pid: int
     start_ticks: int
@@ -73,7 +85,8 @@ class Named:
 def find_named(proc: Path = PROC) -> tuple[Named, ...]:
     """All processes that carry the name of a job, whoever gave it to them.
 
-    Those of other users are not seen unless we are root; our own jobs are ours to see.
+    Those of other users are not seen unless we are root; our own jobs are ours to see. A name that
+    is no job's id is none: what is in an environment was written by whoever likes to.
     """
     found = []
     for folder in proc.iterdir():
@@ -90,10 +103,10 @@ def find_named(proc: Path = PROC) -> tuple[Named, ...]:
         job = _value(values, JOB_VARIABLE)
         epoch = _value(values, EPOCH_VARIABLE)
         ticks = start_ticks(int(folder.name), proc)
-        if job and ticks is not None:
+        if is_job_id(job) and ticks is not None:
             found.append(
                 Named(
-                    job=job,
+                    job=JobId(job),
                     epoch=int(epoch) if epoch.isdecimal() else 0,
                     pid=int(folder.name),
                     start_ticks=ticks,

@@ -13,13 +13,27 @@ import signal
 from typing import Any
 
 from esnode.clock import monotonic_seconds, unix_seconds
+from esnode.workloads.supervisor.becoming import become_job
 from esnode.workloads.supervisor.output import Output
-from esnode.workloads.supervisor.processes import Cgroup, become_job, descendants, start_ticks
+from esnode.workloads.supervisor.processes import (
+    Cgroup,
+    Found,
+    descendants,
+    kill_everyone,
+    named,
+    signal_each,
+    start_ticks,
+)
 
+STATE_SCHEMA = "esnode.job_state/1"
 FENCE_SECONDS = 2.0
 RETRY_SECONDS = 1.0
 KILL_AGAIN_SECONDS = 0.5
+KEEP_OUTPUT_SECONDS = 10.0
+"""How old the kept count of output may be."""
 READ_BYTES = 65536
+LAST_READS_MAX = 64
+"""More than a pipe holds: somebody outside of the job goes on writing."""
 _STATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 
 
@@ -41,11 +55,14 @@ class Keeper:
         self.output = Output(launch)
         self.cgroup = Cgroup(launch)
         self.main_pid = 0
-        self.main_ticks = 0
         self.status: int | None = None
         self.pipe = -1
+        """What the job writes."""
+        self.told = -1
+        """Closed by the kernel once the job's program runs; before that, why it does not."""
         self.stop_signal = signal.Signals["SIG" + launch["stop"]["signal"]]
         self.grace_seconds = float(launch["stop"]["grace_seconds"])
+        self.restart = dict(launch["restart"])
         self.asked = ""
         self.kill_at: float | None = None
         self.restart_at: float | None = None
@@ -53,19 +70,16 @@ class Keeper:
         self.restarts = 0
         self.failures = 0
         self.fence_at = 0.0
-        self.is_dirty = False
-        self.pending: list[int] = []
-        own = os.getpid()
-        self.state = {
-            "schema": "esnode.job_state/1",
+        self.keep_at: float | None = None
+        """When a disk that refused is tried again."""
+        self.kept_at = 0.0
+        self.state: dict[str, Any] = {
+            "schema": STATE_SCHEMA,
             "job": launch["job"],
             "epoch": self.epoch,
+            "attempt": launch["attempt"],
             "phase": "starting",
-            "supervisor": {
-                "pid": own,
-                "start_ticks": start_ticks(own),
-                "boot_id": launch["boot_id"],
-            },
+            "supervisor": None,
             "main": None,
             "started_at": None,
             "ended_at": None,
@@ -81,35 +95,37 @@ class Keeper:
 
     def run(self) -> None:
         """From the start to the kept end."""
+        own = os.getpid()
+        self.state["supervisor"] = {
+            "pid": own,
+            "start_ticks": start_ticks(own),
+            "boot_id": self.launch["boot_id"],
+        }
         wake_read, wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
         for heard in (signal.SIGTERM, signal.SIGQUIT, signal.SIGUSR1, signal.SIGCHLD):
             signal.signal(heard, lambda *_: None)
         for ignored in (signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(ignored, signal.SIG_IGN)
-        self.keep()
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
         self.begin()
-        while not (self.state["phase"] == "ended" and not self.is_dirty):
-            ready, _, _ = select.select(self.streams(wake_read), [], [], self.wait_seconds())
+        while not (self.state["phase"] == "ended" and self.keep_at is None):
+            streams = [one for one in (wake_read, self.told, self.pipe) if one >= 0]
+            ready, _, _ = select.select(streams, [], [], self.wait_seconds())
             if wake_read in ready:
                 for number in os.read(wake_read, 4096):
                     self.hear(number)
+            if self.told in ready:
+                self.begun()
             if self.pipe in ready:
                 self.read_output()
             self.reap()
             self.keep_time()
 
-    def streams(self, wake: int) -> list[int]:
-        """What is waited for."""
-        return [wake] if self.pipe < 0 else [wake, self.pipe]
-
     def wait_seconds(self) -> float:
         """Until something is due."""
-        now = monotonic_seconds()
-        due = [self.fence_at, self.kill_at, self.restart_at]
-        if self.is_dirty:
-            due.append(now + RETRY_SECONDS)
-        return max(0.0, min(one for one in due if one is not None) - now)
+        due = [self.fence_at, self.kill_at, self.restart_at, self.keep_at]
+        return max(0.0, min(one for one in due if one is not None) - monotonic_seconds())
 
     def hear(self, number: int) -> None:
         """A signal to the supervisor."""
@@ -127,6 +143,9 @@ class Keeper:
             self.fence_at = now + FENCE_SECONDS
             if read_fence() > self.epoch:
                 self.end("fenced")
+            is_old = now - self.kept_at >= KEEP_OUTPUT_SECONDS
+            if is_old and self.state["output_bytes_total"] != self.output.written_total:
+                self.keep()
         if self.kill_at is not None and now >= self.kill_at:
             self.kill()
         if self.restart_at is not None and now >= self.restart_at:
@@ -137,35 +156,55 @@ class Keeper:
                 self.over(None)
             else:
                 self.begin()
-        if self.is_dirty:
+        if self.keep_at is not None and now >= self.keep_at:
             self.keep()
 
     # -- starting ---------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Start the job's main process."""
-        told_read, told_write = os.pipe2(os.O_CLOEXEC)
-        self.pipe, written = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        os.set_blocking(written, True)
-        pid = os.fork()
-        if pid == 0:
-            become_job(self.launch, self.cgroup, written, told_write)
-        os.close(written)
-        os.close(told_write)
-        trouble = os.read(told_read, 4096).decode(errors="replace")
-        os.close(told_read)
+        """Fork what becomes the job's main process."""
         self.status, self.asked, self.kill_at = None, "", None
-        self.main_pid, self.main_ticks = pid, start_ticks(pid)
-        self.began = monotonic_seconds()
-        if trouble:
-            self.asked = f"cannot start: {trouble}"
+        try:
+            pid = self.fork()
+        except OSError as error:
+            self.asked = f"cannot start: {error.strerror}"
+            self.over(None)
+            return
+        self.main_pid, self.began = pid, monotonic_seconds()
         self.state.update(
-            phase="running",
-            main={"pid": pid, "start_ticks": self.main_ticks},
+            phase="starting",
+            main={"pid": pid, "start_ticks": start_ticks(pid)},
             started_at=unix_seconds(),
             restarts=self.restarts,
         )
-        if not trouble:
+        self.keep()
+
+    def fork(self) -> int:
+        """The child's pid; in the child this does not return."""
+        self.told, told = os.pipe2(os.O_CLOEXEC)
+        self.pipe, written = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        os.set_blocking(written, True)
+        # What is sent to the child while it still has our handlers would be heard by us.
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            pid = os.fork()
+            if pid == 0:
+                become_job(self.launch, self.cgroup, written, told)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, ())
+            os.close(written)
+            os.close(told)
+        return pid
+
+    def begun(self) -> None:
+        """The main process has become the job's program, or says why it has not."""
+        trouble = os.read(self.told, 4096).decode(errors="replace")
+        os.close(self.told)
+        self.told = -1
+        if trouble:
+            self.asked = f"cannot start: {trouble}"
+        elif self.state["phase"] == "starting":
+            self.state["phase"] = "running"
             self.keep()
 
     # -- ending -----------------------------------------------------------------------------------
@@ -187,23 +226,29 @@ class Keeper:
             self.state["phase"] = "stopping"
             self.kill_at = monotonic_seconds() + self.grace_seconds
             self.keep()
-            self.signal_all(self.stop_signal)
+            self.ask_all()
+
+    def everyone(self) -> Found:
+        """All processes of the job, however they are known."""
+        launch = self.launch
+        return {
+            **named(str(launch["job"]), self.epoch, int(launch["uid"])),
+            **self.cgroup.find(),
+            **descendants(),
+        }
+
+    def ask_all(self) -> None:
+        """Have all of the job end by themselves; what is stopped must go on for that."""
+        found = self.everyone()
+        signal_each(found, self.stop_signal)
+        signal_each(found, signal.SIGCONT)
 
     def kill(self) -> None:
         """End all of it, again and again until nobody is left."""
         if self.asked == "stopped":
             self.asked = "killed"
-        self.cgroup.kill()
-        self.signal_all(signal.SIGKILL)
+        kill_everyone(self.cgroup, self.everyone)
         self.kill_at = monotonic_seconds() + KILL_AGAIN_SECONDS
-
-    def signal_all(self, number: int) -> None:
-        """A signal to everyone of the job."""
-        for pid in dict.fromkeys((*descendants(), *self.cgroup.pids())):
-            try:
-                os.kill(pid, number)
-            except OSError:
-                continue  # gone, or not ours any more
 
     def reap(self) -> None:
         """Take in whoever has ended; the run is over once nobody is left."""
@@ -225,14 +270,14 @@ class Keeper:
             self.asked = "exited"
         if self.kill_at is None:
             self.kill_at = monotonic_seconds() + self.grace_seconds
-            self.signal_all(self.stop_signal)
+            self.ask_all()
 
     def nobody_left(self) -> None:
-        """Without any process the run is over."""
-        if self.status is None:
-            return
-        if self.cgroup.pids():
-            return  # somebody else's child, moved in by hand: killed when the grace is over
+        """Without any child the run is over, unless somebody else's child belongs to it."""
+        if self.status is None or self.everyone():
+            return  # who is left is killed when the grace is over
+        if self.told >= 0:
+            self.begun()
         self.read_output(is_last=True)
         status, self.kill_at = self.status, None
         code = os.waitstatus_to_exitcode(status)
@@ -244,18 +289,18 @@ class Keeper:
 
     def wants_restart(self, code: int) -> bool:
         """Whether the job is to be run once more."""
-        policy = self.launch["restart"]["policy"]
-        if monotonic_seconds() - self.began >= float(self.launch["restart"]["reset_after_seconds"]):
+        policy = self.restart["policy"]
+        if monotonic_seconds() - self.began >= float(self.restart["reset_after_seconds"]):
             self.failures = 0
         is_wanted = policy == "always" or (policy == "on-failure" and code != 0)
-        return is_wanted and self.failures < int(self.launch["restart"]["maximum"])
+        return is_wanted and self.failures < int(self.restart["maximum"])
 
     def wait_for_restart(self, code: int) -> None:
         """Longer each time."""
-        restart = self.launch["restart"]
-        pause = float(restart["backoff_seconds"]) * 2.0**self.failures
+        longest = float(self.restart["backoff_seconds_max"])
+        pause = float(self.restart["backoff_seconds"]) * 2.0 ** min(self.failures, 30)
         self.failures += 1
-        self.restart_at = monotonic_seconds() + min(pause, float(restart["backoff_seconds_max"]))
+        self.restart_at = monotonic_seconds() + min(pause, longest)
         self.status = None
         self.state.update(phase="waiting", main=None, exit=self.exit_of(code))
         self.keep()
@@ -284,27 +329,29 @@ class Keeper:
     # -- keeping ----------------------------------------------------------------------------------
 
     def read_output(self, *, is_last: bool = False) -> None:
-        """Take in what the job has written."""
-        while self.pipe >= 0:
+        """Take in what the job has written: one piece, or all that is left."""
+        for _ in range(LAST_READS_MAX if is_last else 1):
+            if self.pipe < 0:
+                return
             try:
                 data = os.read(self.pipe, READ_BYTES)
             except BlockingIOError:
-                if not is_last:
-                    return
-                data = b""
+                break
             if not data:
-                os.close(self.pipe)
-                self.pipe = -1
-                return
+                is_last = True
+                break
             self.output.write(data)
-            if not is_last:
-                return  # others want to be heard, too
+        if is_last:
+            os.close(self.pipe)
+            self.pipe = -1
 
     def keep(self) -> None:
         """Put the state on disk; a disk that refuses is tried again each second."""
         self.state["output_bytes_total"] = self.output.written_total
         self.state["output_lost_bytes_total"] = self.output.lost_total
+        self.state["trouble"] = self.output.trouble
         data = json.dumps(self.state).encode()
+        self.keep_at, self.kept_at = None, monotonic_seconds()
         try:
             file = os.open(".state.new", _STATE_FLAGS, 0o600)
             try:
@@ -314,6 +361,16 @@ class Keeper:
             finally:
                 os.close(file)
             os.replace(".state.new", "state.json")
-            self.is_dirty = False
+            if self.state["phase"] == "ended":
+                _sync_folder()
         except OSError:
-            self.is_dirty = True
+            if os.stat(".").st_nlink:  # else the job's folder is gone: nobody asks any more
+                self.keep_at = self.kept_at + RETRY_SECONDS
+
+
+def _sync_folder() -> None:
+    folder = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

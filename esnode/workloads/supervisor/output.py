@@ -13,6 +13,8 @@ class Output:
         self.owner = (launch["uid"], launch["gid"])
         self.written_total = 0
         self.lost_total = 0
+        self.trouble = ""
+        """Why output was lost the last time, in one line."""
         self.file = -1
         self.size = 0
 
@@ -24,8 +26,9 @@ class Output:
                 if self.file < 0 or self.size >= self.size_max:
                     self._turn()
                 count = os.write(self.file, view[: max(1, self.size_max - self.size)])
-            except OSError:
+            except OSError as error:
                 self.lost_total += len(view)
+                self.trouble = f"output was lost: {error.strerror}"
                 return
             self.size += count
             self.written_total += count
