@@ -44,6 +44,9 @@ def make_workloads(
             node=partial(_node_name, power),
             power=partial(_power_room, power),
             boot_id=power.means.read_boot_id,
+            why_no_preemption=""
+            if config.control_preemption == "enforce"
+            else f"control_preemption is {config.control_preemption}",
         ),
         gate=power.means.gate,
         meter=JobMeter(),

@@ -247,6 +247,14 @@ class Config(DormantKeys):
         "As whom jobs run that come with the token. Needed where the agent runs as root.",
     )
 
+    # -- what the agent may do by itself ---------------------------------------------------------
+    control_preemption: str = key(
+        "observe",
+        ("enforce|observe|off", values.one_of("enforce", "observe", "off")),
+        "Whether a job of low priority that allows it makes room for one of higher priority. With "
+        "observe it is only said what would be done.",
+    )
+
     # -- rack power ------------------------------------------------------------------------------
     power_control: str = key(
         "enforce",

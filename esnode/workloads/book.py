@@ -141,6 +141,11 @@ class Book:
         """One job."""
         return self._jobs.get(job)
 
+    def gpus_of(self, job: JobId) -> tuple[str, ...]:
+        """The GPUs that a job has."""
+        found = self._jobs.get(job)
+        return () if found is None else found.gpus
+
     def held(self, *phases: Phase) -> tuple[Job, ...]:
         """Those in one of these phases."""
         return tuple(job for job in self._jobs.values() if job.phase in phases)

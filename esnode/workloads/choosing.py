@@ -4,7 +4,7 @@ Its own file because the driver acts on a decision, and the rules behind it (`es
 another matter: neither knows the other.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -46,6 +46,10 @@ class Decided:
 
 class Placer(Protocol):
     """Chooses: pure, asked once a second."""
+
+    def freed(self, gpus: Sequence[str], now_unix_seconds: float) -> None:
+        """Nothing of a job is on these any more: proved, whatever an older reading shows."""
+        ...
 
     def decide(self, book: Book, snapshot: Snapshot | None, now_unix_seconds: float) -> Decided:
         """What to start, what has to make room, and why the rest waits."""

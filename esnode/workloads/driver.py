@@ -348,6 +348,7 @@ class Workloads:
         job = tender.job
         del self.tenders[job.id]
         self.means.meter.end(job)
+        self.means.placer.freed(tender.gpus, self.means.unix_clock())
         self._tell("ended" if job.phase is Phase.ENDED else "queued again", job, job.reason)
         self.wake()
 

@@ -7,13 +7,14 @@ and never less than what the GPUs show. It must not know how a place is chosen.
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from esnode.placing.decide import Placed, Preempt, decide, explain_places
 from esnode.placing.decide import Waiting as NoPlace
 from esnode.placing.machine import GpuPlace, MachinePlace, PowerPlace, Running
 from esnode.placing.need import Need
 from esnode.placing.preempting import History, Policy, Preemption
+from esnode.placing.queueing import effective_priority
 from esnode.placing.scoring import TermRow
 from esnode.snapshot import GpuState, Snapshot
 from esnode.workloads.adapters import Given
@@ -67,9 +68,17 @@ class LocalPlacer:
     care: Callable[[], Mapping[str, Care]] = dict
     """Of GPUs, by UUID."""
     policy: Policy = field(default_factory=Policy)
-    may_preempt: Callable[[Preempt, float], str] = lambda preempt, now: "preemption is off"
-    """Why a preemption is not to be carried out; empty where it is."""
+    why_no_preemption: str = "control_preemption is off"
+    """Why nobody is made to go; empty where somebody may be."""
     preemptions: deque[Preemption] = field(default_factory=lambda: deque(maxlen=PREEMPTIONS_KEPT))
+    _freed: dict[str, float] = field(default_factory=dict)
+    """When it was proved that a job has left a GPU."""
+    _room_for: dict[JobId, str] = field(default_factory=dict)
+    """On which node room is being made for a job."""
+
+    def freed(self, gpus: Sequence[str], now_unix_seconds: float) -> None:
+        """Nothing of a job is on these any more: proved, whatever an older reading shows."""
+        self._freed |= dict.fromkeys(gpus, now_unix_seconds)
 
     def decide(self, book: Book, snapshot: Snapshot | None, now_unix_seconds: float) -> Decided:
         """One pass."""
@@ -84,42 +93,60 @@ class LocalPlacer:
                 left = job.not_before_unix_seconds - now
                 waits[job.id] = (f"is tried again in {left:.0f} s: {job.reason}",)
             else:
-                ready.append(need_of(job))
-        machine = self.machine(book, snapshot)
+                ready.append(replace(need_of(job), room_node=self._room_for.get(job.id, "")))
+        machine = self.machine(book, snapshot, now)
         history = History(preemptions=tuple(self.preemptions))
-        decisions = decide(ready, [machine], history, now, policy=self.policy)
+        may_ask = not self.why_no_preemption
+        asked = machine if may_ask else _with_nobody_to_ask(machine)
+        decisions = decide(ready, [asked], history, now, policy=self.policy)
         starts: list[Chosen] = []
         stops: list[Making] = []
         for decision in decisions:
             job_id = JobId(decision.job)
             match decision:
                 case Placed():
+                    self._room_for.pop(job_id, None)
                     starts.append(self._chosen(decision, machine, snapshot))
                 case NoPlace():
                     waits[job_id] = decision.lines
                 case Preempt():
                     waits[job_id], made = self._make_room(decision, book, now)
                     stops += made
+        if not may_ask and self.why_no_preemption.endswith("observe"):
+            for one in decide(ready, [machine], history, now, policy=self.policy):
+                if isinstance(one, Preempt) and JobId(one.job) in waits:
+                    waits[JobId(one.job)] += (self._would(one, book),)
         return Decided(starts=tuple(starts), stops=tuple(stops), waits=waits)
 
-    def machine(self, book: Book, snapshot: Snapshot) -> MachinePlace:
+    def machine(self, book: Book, snapshot: Snapshot, now: float) -> MachinePlace:
         """The machine, by what is seen of it and what the journal has given away."""
-        return machine_of(snapshot, book, self.power(), self.care(), self.node())
+        machine = machine_of(snapshot, book, self.power(), self.care(), self.node())
+        ages = {gpu.uuid: gpu.age_seconds or 0.0 for gpu in snapshot.gpus}
+        return replace(
+            machine,
+            gpus=tuple(
+                _left(gpu) if now - ages[gpu.uuid] < self._freed.get(gpu.uuid, 0.0) else gpu
+                for gpu in machine.gpus
+            ),
+        )
 
     def explain(self, job: Job, book: Book, snapshot: Snapshot, now: float) -> tuple[TermRow, ...]:
         """Every term of this machine's score for a job."""
-        return explain_places(need_of(job), [self.machine(book, snapshot)], now)
+        return explain_places(need_of(job), [self.machine(book, snapshot, now)], now)
+
+    def _would(self, preempt: Preempt, book: Book) -> str:
+        victims = ", ".join(_shown(book, JobId(one.job)) for one in preempt.victims)
+        return f"would have {victims} make room ({preempt.level}), but {self.why_no_preemption}"
 
     def _make_room(
         self, preempt: Preempt, book: Book, now: float
     ) -> tuple[tuple[str, ...], list[Making]]:
         """Who is asked to go; nobody where an operator has not allowed it."""
         victims = ", ".join(_shown(book, JobId(one.job)) for one in preempt.victims)
-        why_not = self.may_preempt(preempt, now)
-        if not why_not and any(one.level not in STOPPING_LEVELS for one in preempt.victims):
+        if any(one.level not in STOPPING_LEVELS for one in preempt.victims):
             why_not = f"{preempt.level} is not carried out here"
-        if why_not:
             return (f"would have {victims} make room ({preempt.level}), but {why_not}",), []
+        self._room_for[JobId(preempt.job)] = preempt.node
         for_job = _shown(book, JobId(preempt.job))
         made = []
         for one in preempt.victims:
@@ -167,7 +194,7 @@ def need_of(job: Job) -> Need:
         racks=spec.racks,
         priority=spec.priority,
         is_preemptible=spec.is_preemptible,
-        waiting_since_seconds=job.waits_since_unix_seconds,
+        waiting_since_seconds=job.requeued_unix_seconds or job.waits_since_unix_seconds,
         promised_at_seconds=job.promised_by_unix_seconds or None,
     )
 
@@ -182,7 +209,7 @@ def running_of(job: Job) -> Running:
         cpu_count=spec.cpu_count,
         memory_bytes=spec.memory_bytes,
         priority=spec.priority,
-        started_priority=spec.priority,
+        started_priority=effective_priority(need_of(job), job.started_unix_seconds or 0.0),
         is_preemptible=spec.is_preemptible,
         is_stopping=job.phase is Phase.STOPPING,
         has_checkpoint=spec.checkpoint == "app",
@@ -224,6 +251,19 @@ def machine_of(
             draw_watts=power.lowest_watts,
         ),
         running=tuple(map(running_of, live)),
+    )
+
+
+def _with_nobody_to_ask(machine: MachinePlace) -> MachinePlace:
+    """Nothing is set aside for who would need it."""
+    running = tuple(replace(one, is_preemptible=False) for one in machine.running)
+    return replace(machine, running=running)
+
+
+def _left(gpu: GpuPlace) -> GpuPlace:
+    """A GPU whose reading is older than the proof that its job has gone."""
+    return replace(
+        gpu, foreign="", memory_used_bytes=gpu.memory_baseline_bytes or 0, utilization_ratio=0.0
     )
 
 

@@ -52,6 +52,8 @@ class Tender:
         self._id = job
         self._woken = trio.Event()
         self._limiter = trio.CapacityLimiter(1)
+        self.gpus = means.journal.book.gpus_of(job)
+        """Those that it was given; none once it is queued again."""
         self._stopping: trio.CancelScope | None = None
         self._stopping_for: Purpose | None = None
         self.seen: Seen | None = None

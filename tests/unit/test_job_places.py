@@ -114,7 +114,7 @@ def preempting(why_not: str):
         starting(gpus=("GPU-0",), at=NOW - 4000),
         submitted(OTHER, spec=WAITER),
     )
-    made = placer(may_preempt=lambda preempt, now: why_not, policy=Policy())
+    made = placer(why_no_preemption=why_not, policy=Policy())
     return made.decide(book(*records), machine(gpu(0)), NOW)
 
 
@@ -134,6 +134,19 @@ def test_nobody_makes_room_unless_it_is_allowed_and_what_would_be_done_is_said()
     assert decided.stops == ()
     assert "would have victim" in waits_of(decided, OTHER)
     assert "control_preemption is observe" in waits_of(decided, OTHER)
+
+
+def test_a_gpu_is_free_once_its_job_is_proved_gone_whatever_an_older_reading_shows():
+    process = GpuProcess(pid=812, kind="compute", name="python3", memory_used_bytes=1 << 30)
+    busy = gpu(0, processes=(process,), memory_used_bytes=60 << 30, utilization_ratio=1.0)
+    made = placer()
+    before = made.decide(book(submitted()), machine(busy), NOW)
+
+    made.freed(("GPU-0",), NOW - 0.5)
+    freed = made.decide(book(submitted()), machine(busy), NOW)
+    later = made.decide(book(submitted()), machine(busy), NOW + 10)
+
+    assert [one.starts == () for one in (before, freed, later)] == [True, False, True]
 
 
 def test_a_job_that_was_queued_again_a_moment_ago_is_not_tried_at_once():
