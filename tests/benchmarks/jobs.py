@@ -1,8 +1,8 @@
 """`python -m tests.benchmarks.jobs`: what jobs cost, and how soon things happen to them.
 
-Twenty jobs at one real agent: memory and CPU of their supervisors, how long after its start an agent
-that was killed has adopted them all, and how soon a job of high priority gets the GPU of another on a
-full machine (whose victim ends at once when asked).
+Twenty jobs at one real agent: memory and CPU of their supervisors, how long after its start an
+agent that was killed has adopted them all, and how soon a job of high priority gets the GPU of
+another on a full machine (whose victim ends at once when asked).
 """
 
 import os
