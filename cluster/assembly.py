@@ -5,7 +5,7 @@ same parts together with a keyed hash instead. It must not know files or sockets
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from cluster import keyring
@@ -19,7 +19,7 @@ from cluster.identity.chains import KnownIssuers, NodeIdentity, TrustedAuthority
 from cluster.identity.refusals import Refused
 from cluster.keeping import Remembered
 from cluster.keyring import Ed25519Verifier
-from cluster.papers import Chain
+from cluster.papers import Chain, Paper
 from cluster.peer import Peer
 from cluster.roster import JudgeChain, Roster
 from cluster.signatures import RememberingVerifier
@@ -41,15 +41,7 @@ def make_peer(
 ) -> Peer:
     """One node of a cluster, ready to start."""
     identity, verifier = keys.identity, Ed25519Verifier()
-    roster = Roster(
-        authority=keys.authority,
-        own=identity,
-        signer=keys.signer,
-        verifier=verifier,
-        judge_chain=judge_with(keys.authority),
-        read_certificate=keyring.read_certificate,
-    )
-    roster.learn((chain_of(keys), *remembered.papers))
+    roster = make_roster(keys, remembered.papers)
     introduction = Introduction(
         node_id=identity.node_id,
         public_key=identity.public_key,
@@ -72,6 +64,20 @@ def make_peer(
         heads=remembered.heads,
     )
     return Peer(swim=swim, roster=roster, own=identity, rng=rng)
+
+
+def make_roster(keys: NodeKeys, papers: Iterable[Paper]) -> Roster:
+    """Who is in, and what operators have said, by these papers and this node's own."""
+    roster = Roster(
+        authority=keys.authority,
+        own=keys.identity,
+        signer=keys.signer,
+        verifier=Ed25519Verifier(),
+        judge_chain=judge_with(keys.authority),
+        read_certificate=keyring.read_certificate,
+    )
+    roster.learn((chain_of(keys), *papers))
+    return roster
 
 
 def judge_with(authority: TrustedAuthority) -> JudgeChain:

@@ -8,6 +8,7 @@ refused in one line and left alone. It must not know what a record says.
 """
 
 import contextlib
+import errno
 import os
 import struct
 import zlib
@@ -32,6 +33,10 @@ class DurableFailed(Exception):
     """The disk or the file refuses; one line: what, where, what to do."""
 
 
+class DamagedWithin(DurableFailed):
+    """Records that had been on disk are gone; one line: which file, and where."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """What a log held at its start."""
@@ -49,11 +54,17 @@ class RecordLog:
         self.path = path
         self._header = f"esnode {kind} {_FORMAT}\n".encode()
         self._end_bytes = 0
+        self._is_named = True
+        """Whether the name of the file is known to be on disk."""
 
-    def load(self) -> Kept:
+    def load(self, *, may_lose_records: bool = True) -> Kept:
         """All whole records; a damaged tail is cut, and kept beside the log.
 
+        A write that was torn leaves nothing whole behind it. Where whole records follow the damage
+        they had been on disk: `may_lose_records` says whether the log can do without them.
+
         Raises:
+            DamagedWithin: it may lose nothing, and has; the file is left as it is.
             DurableFailed: the file cannot be read, is not ours, or is of a later version.
         """
         with _lines_for(self.path):
@@ -62,6 +73,10 @@ class RecordLog:
                 return Kept(records=(), cut_bytes=0)
             self._check_header(content)
             records, end = _split(content, len(self._header))
+            if not may_lose_records and _holds_record(content, end + 1):
+                raise DamagedWithin(
+                    f"{self.path}: is damaged at byte {end}, and whole records follow"
+                )
             self._end_bytes = end
             if end < len(content):
                 self._cut(content[end:])
@@ -84,8 +99,9 @@ class RecordLog:
                 _write_at(descriptor, data, self._end_bytes)
             finally:
                 os.close(descriptor)
-            if is_new:
+            if is_new or not self._is_named:
                 sync_folder(self.path.parent)
+                self._is_named = True
             self._end_bytes += len(data)
 
     def replace(self, records: Iterable[bytes]) -> None:
@@ -102,8 +118,10 @@ class RecordLog:
             fresh._header = self._header
             fresh.append([*records, b""])
             aside.replace(self.path)
+            # The new file is the log from here on; appended records count once its name is on disk.
+            self._end_bytes, self._is_named = fresh._end_bytes, False
             sync_folder(self.path.parent)
-            self._end_bytes = fresh._end_bytes
+            self._is_named = True
 
     def _check_header(self, content: bytes) -> None:
         if content.startswith(self._header):
@@ -188,7 +206,11 @@ def _read_slot(content: bytes, slot: int) -> int:
 
 
 def _split(content: bytes, begin: int) -> tuple[tuple[bytes, ...], int]:
-    """Whole records from here on, and where they end."""
+    """Whole records from here on, and where they end.
+
+    Zeros read as records of no length: one may stand (`replace` ends with one), and two in a row
+    are a hole that no write has filled.
+    """
     records: list[bytes] = []
     if len(content) < begin:
         return (), 0
@@ -200,13 +222,29 @@ def _split(content: bytes, begin: int) -> tuple[tuple[bytes, ...], int]:
         record = content[body : body + length]
         if length > RECORD_BYTES_MAX or len(record) < length or zlib.crc32(record) != check:
             return tuple(records), begin
+        if not record and records and not records[-1]:
+            return tuple(records), begin
         records.append(record)
         begin = body + length
+
+
+def _holds_record(content: bytes, begin: int) -> bool:
+    """Whether a whole record begins somewhere from here on."""
+    for at in range(begin, len(content) - _HEAD.size):
+        length, check = _HEAD.unpack_from(content, at)
+        body = at + _HEAD.size
+        if not 0 < length <= min(RECORD_BYTES_MAX, len(content) - body):
+            continue
+        if zlib.crc32(content[body : body + length]) == check:
+            return True
+    return False
 
 
 def _write_at(descriptor: int, data: bytes, offset: int) -> None:
     """Write and sync; whatever fails, the file ends where it ended before."""
     size = os.fstat(descriptor).st_size
+    if size < offset:
+        raise OSError(errno.EIO, "is shorter than what was written; start the agent again")
     try:
         view = memoryview(data)
         at = offset

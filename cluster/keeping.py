@@ -73,6 +73,17 @@ class Keeping:
             notes=tuple(notes),
         )
 
+    def read_papers(self) -> tuple[Paper, ...]:
+        """What is known of the cluster, for a node that says nothing: no new life begins.
+
+        Raises:
+            DurableFailed: something cannot be read.
+        """
+        notes: list[str] = []
+        return decode_papers(
+            (*self._load(self._operators, notes), *self._load(self._roster, notes))
+        )
+
     def keep_epoch(self, epoch: int) -> None:
         """Write down the number of our life.
 

@@ -17,6 +17,7 @@ from cluster.gossip.effects import Status
 from cluster.gossip.view import GossipView, MemberView
 from cluster.host import Host
 from cluster.ids import NodeId, RackId
+from cluster.rack.ledger.charter import read_charters
 from cluster.rack.model import NodeState, RackState
 from cluster.rack.report import RACK, VIEW, NodeReport, decode_report
 from cluster.rack.wire import decode_node_state, decode_rack_state
@@ -32,6 +33,7 @@ from esnode.status.cluster import (
 )
 from esnode.status.cluster_warnings import Troubles
 from esnode.status.gpu import Document
+from esnode.status.power_elsewhere import ToldNode, describe_power_elsewhere
 
 DETAIL_SECONDS = 1.5
 """For one rack to answer; half of what `cluster status` gives itself."""
@@ -77,6 +79,28 @@ class ClusterView:
             NotInCluster: there is none.
         """
         return describe_one_rack(await self._know(), RackId(rack))
+
+    async def power_document(self, rack: str) -> Document | None:
+        """The power of one rack, by the word of its nodes; None if there is no such rack.
+
+        Raises:
+            NotInCluster: there is none.
+        """
+        known = await self._know()
+        host = self._peering.running()
+        members = {one.node_id: one for one in known.view.gossip.members if one.rack == rack}
+        if not members and known.own.rack != rack:
+            return None
+        nodes = {
+            node_id: ToldNode(name=member.name, state=told.state, age_seconds=told.age_seconds)
+            for node_id, member in members.items()
+            if (told := known.told.get(node_id)) is not None and told.age_seconds is not None
+        }
+        if known.own.rack == rack:
+            own = ToldNode(name=known.own.name, state=known.own_state, age_seconds=0.0)
+            nodes[known.own.node_id] = own
+        charters = read_charters(host.peer.roster.log.records)
+        return describe_power_elsewhere(RackId(rack), charters, nodes)
 
     async def _know(self) -> ClusterKnown:
         host = self._peering.running()

@@ -15,11 +15,13 @@ import trio
 
 from esnode import __version__
 from esnode import log as log_setup
-from esnode.agent import Agent, AgentSettings, Change
+from esnode.acting_means import make_acting
+from esnode.agent import Agent, Change
 from esnode.api.control import make_control_app
 from esnode.api.door import door_of
 from esnode.api.front import with_metrics
 from esnode.api.read import make_app
+from esnode.api.rules import add_rules_orders, add_rules_view
 from esnode.api.server import Server, TlsUnusable
 from esnode.board import Board
 from esnode.clock import monotonic_seconds, unix_seconds
@@ -34,13 +36,13 @@ from esnode.control_socket import (
     is_allowed,
     open_control_socket,
 )
-from esnode.diagnose import Thresholds
+from esnode.control_stats import count_control
 from esnode.digest import digest
-from esnode.fold.power import EnergyPrice
+from esnode.heat_watch import HeatWatch
 from esnode.job_stats import count_jobs
 from esnode.listener import ListenError, open_sockets
 from esnode.peering import Peering
-from esnode.plan import Hardware, make_plan
+from esnode.plan import Hardware, make_plan, settings_of
 from esnode.power_parts import make_powering
 from esnode.power_stats import count_power
 from esnode.serving import Counts, Serving
@@ -66,26 +68,6 @@ GRACE_SECONDS = 0.2
 
 Show = Callable[[Sequence[str], bytes], None]
 """(addresses, status document as JSON): draws them somewhere."""
-
-
-def settings_of(config: Config) -> AgentSettings:
-    """The part of the configuration that the agent's judgement depends on."""
-    return AgentSettings(
-        thresholds=Thresholds(
-            disk_busy_ratio=config.degradation_disk_busy_ratio,
-            disk_latency_seconds=config.degradation_disk_latency,
-            network_drops_per_second=config.degradation_network_drops_per_second,
-            tcp_retransmission_ratio=config.degradation_tcp_retransmission_ratio,
-            swap_pages_per_second=config.degradation_swap_pages_per_second,
-        ),
-        price=EnergyPrice(
-            price_per_kilowatt_hour=config.energy_price_per_kilowatt_hour,
-            currency=config.energy_price_currency,
-            carbon_grams_per_kilowatt_hour=config.carbon_intensity_grams_per_kilowatt_hour,
-        ),
-        envelope_watts=config.node_power_envelope_watts,
-        tags=config.tags,
-    )
 
 
 class Node:
@@ -128,8 +110,16 @@ class Node:
             agent_version=__version__,
             power=self.power,
         )
+        self.acting = make_acting(loaded.config, self._state_path, self._tell_power)
+        self.heat = HeatWatch(self.acting.rules_line, self._tell_heat)
         self.work = make_workloads(
-            loaded.config, self._hardware, self._state_path, self.power, self._tell_work
+            loaded.config,
+            self._hardware,
+            self._state_path,
+            self.power,
+            self.acting.rules_line,
+            self.heat,
+            self._tell_work,
         )
         self._view = ClusterView(self.peering)
         self._serving = Serving(
@@ -139,6 +129,7 @@ class Node:
             lambda: count_cluster(self.peering),
             lambda: count_power(self.power),
             lambda: count_jobs(self.work),
+            lambda: count_control(self.acting.rules, self.acting.now),
         )
 
     async def run(self, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -184,7 +175,9 @@ class Node:
             nursery.start_soon(self._collect)
             nursery.start_soon(self._tick_for_ever)
             await nursery.start(server.run, sockets)
+            signal.signal(signal.SIGUSR2, signal.SIG_IGN)
             if state is not None:
+                await nursery.start(self.acting.run)  # it hears SIGUSR2
                 nursery.start_soon(self.power.run)
                 nursery.start_soon(self.peering.run)
                 nursery.start_soon(self.work.run)
@@ -213,6 +206,7 @@ class Node:
         app = make_app(
             self._board, self.peering, self._view, self.power, self.work, door_of(self.config)
         )
+        add_rules_view(app, self.acting)
         try:
             return Server(
                 with_metrics(self._board, app),  # type: ignore[arg-type]  # plain dicts
@@ -233,6 +227,8 @@ class Node:
             log.warning("control_socket_unusable", detail=str(error))
             return
         app = make_control_app(self.peering, self._view, self.power, self.work)
+        add_rules_view(app, self.acting)
+        add_rules_orders(app, self.acting)
         server = Server(app, is_allowed=is_allowed, caller_of=caller_of)  # type: ignore[arg-type]  # plain dicts
         try:
             await server.run([opened])
@@ -296,6 +292,7 @@ class Node:
         state = digest(snapshot, agent_version=__version__, loop_lag_seconds=lag_seconds)
         state = replace(state, jobs_running_count=self.work.running_count)
         self.power.tick(snapshot)
+        self.heat.tick(snapshot, self._clock())
         self.work.tick(snapshot)
         self._pace()
         self.peering.publish(state)
@@ -312,6 +309,9 @@ class Node:
 
     def _tell_power(self, line: str) -> None:
         self.peering.events.add("power", "power", reason=line)
+
+    def _tell_heat(self, line: str) -> None:
+        self.peering.events.add("heat", "gpu", reason=line)
 
     def _tell_work(self, kind: str, job: Job, line: str) -> None:
         self.peering.events.add("job", job.name, reason=f"{kind}: {line}")

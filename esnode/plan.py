@@ -7,6 +7,7 @@ opens no device file.
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from esnode.agent import AgentSettings
 from esnode.clock import monotonic_seconds
 from esnode.collect import Plan, Planned
 from esnode.collectors.cpu import CpuCollector
@@ -19,8 +20,10 @@ from esnode.collectors.numa import NumaCollector
 from esnode.collectors.power import PowerCollector
 from esnode.collectors.root import HostRoot
 from esnode.config import Config, simulated_hardware_file
+from esnode.diagnose import Thresholds
 from esnode.drivers.base import GpuDriver
 from esnode.drivers.ipmi import ProcessRunner
+from esnode.fold.power import EnergyPrice
 
 APP_DEADLINE_SECONDS = 2.0
 POWER_INTERVAL_SECONDS_MAX = 60.0
@@ -159,3 +162,23 @@ def _app_collector(config: Config) -> object:
     from esnode.collectors.app import AppCollector
 
     return AppCollector(config.app_metrics_url, clock=monotonic_seconds)
+
+
+def settings_of(config: Config) -> AgentSettings:
+    """The part of the configuration that the agent's judgement depends on."""
+    return AgentSettings(
+        thresholds=Thresholds(
+            disk_busy_ratio=config.degradation_disk_busy_ratio,
+            disk_latency_seconds=config.degradation_disk_latency,
+            network_drops_per_second=config.degradation_network_drops_per_second,
+            tcp_retransmission_ratio=config.degradation_tcp_retransmission_ratio,
+            swap_pages_per_second=config.degradation_swap_pages_per_second,
+        ),
+        price=EnergyPrice(
+            price_per_kilowatt_hour=config.energy_price_per_kilowatt_hour,
+            currency=config.energy_price_currency,
+            carbon_grams_per_kilowatt_hour=config.carbon_intensity_grams_per_kilowatt_hour,
+        ),
+        envelope_watts=config.node_power_envelope_watts,
+        tags=config.tags,
+    )

@@ -17,8 +17,9 @@ from esnode.config import Config
 from esnode.metrics import (
     AgentStats,
     ClusterStats,
-    JobStats,
+    ControlStats,
     Exposition,
+    JobStats,
     RackPowerStats,
     Renderer,
     View,
@@ -52,10 +53,12 @@ class Serving:
         count_cluster: Callable[[], ClusterStats | None] = lambda: None,
         count_power: Callable[[], RackPowerStats | None] = lambda: None,
         count_jobs: Callable[[], JobStats | None] = lambda: None,
+        count_control: Callable[[], ControlStats | None] = lambda: None,
     ) -> None:
         """Prepare; those that count are asked when somebody scrapes."""
         self._count_power = count_power
         self._count_jobs = count_jobs
+        self._count_control = count_control
         self._count_cluster = count_cluster
         self._config = config
         self._counts = counts
@@ -95,6 +98,7 @@ class Serving:
                 cluster=self._count_cluster(),
                 rack_power=self._count_power(),
                 jobs=self._count_jobs(),
+                control=self._count_control(),
                 hostname=self._hostname,
                 is_per_core=self._config.metrics_per_core,
                 is_per_process=self._config.metrics_per_process,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from esnode.clock import unix_seconds
 from esnode.config import Config
+from esnode.heat_watch import HeatWatch
 from esnode.plan import Hardware
 from esnode.powering.driver import Powering
 from esnode.powering.means import Hardwareless
@@ -33,9 +34,14 @@ def make_workloads(
     hardware: Hardware,
     state_folder: Path,
     power: Powering,
+    rules_line: Callable[[str], str],
+    heat: HeatWatch,
     tell: Callable[[str, Job, str], None],
 ) -> Workloads:
-    """The work of this machine; nothing is opened or written before it runs."""
+    """The work of this machine; nothing is opened or written before it runs.
+
+    `rules_line` says why a feature is not to act now.
+    """
     journal = JobJournal(state_folder, unix_seconds)
     means = WorkMeans(
         journal=journal,
@@ -44,9 +50,8 @@ def make_workloads(
             node=partial(_node_name, power),
             power=partial(_power_room, power),
             boot_id=power.means.read_boot_id,
-            why_no_preemption=""
-            if config.control_preemption == "enforce"
-            else f"control_preemption is {config.control_preemption}",
+            why_no_preemption=partial(rules_line, "preemption"),
+            refusals=heat.refusals,
         ),
         gate=power.means.gate,
         meter=JobMeter(),

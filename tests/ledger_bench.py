@@ -57,7 +57,11 @@ class OperatorsLog:
     @property
     def charter(self) -> Charter:
         """By all records."""
-        return read_charters(self.records)[CURRENCY]
+        return self.first(len(self.records))
+
+    def first(self, count: int) -> Charter:
+        """By the first so many."""
+        return read_charters(self.records[:count])[CURRENCY]
 
 
 def genesis(shares: dict[NodeId, int] | None = None) -> Founded:
@@ -138,9 +142,10 @@ class BenchNode:
         while self.waiting:
             self.keep_one()
 
-    def obey(self, log: OperatorsLog) -> None:
-        """Hear all operators' records."""
-        self.take(self.ledger.hear_charter(log.charter, NOW))
+    def obey(self, log: OperatorsLog, *, count: int | None = None, is_kept: bool = True) -> None:
+        """Hear all operators' records, or the first so many; on this node's disk or not."""
+        charter = log.charter if count is None else log.first(count)
+        self.take(self.ledger.hear_charter(charter, NOW, is_kept=is_kept))
 
     def bound(self, watts: int | None) -> None:
         """The hardware says what may show in the draw."""

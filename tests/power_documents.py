@@ -175,6 +175,7 @@ def currency_document(founding: Founded, **more: Any) -> dict[str, Any]:
         "grade": "A",
         "grade_reason": "enforced and metered",
         "missing_slots": [],
+        "outside_nodes": [],
         "budget_watts": founding.budget_watts,
         "margin_ratio": founding.margin_ppm / 1e6,
         "floors_watts": sum(slot.floor_watts for slot in founding.slots),

@@ -1,4 +1,4 @@
-"""Racks of real agents under a budget, and the physical truth that their claims must not exceed."""
+"""Racks of real agents under a budget, and a witness whom nobody of them can mislead."""
 
 import json
 import time
@@ -7,27 +7,40 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from esnode.drivers.simulated.clocks import Clocks
-from esnode.drivers.simulated.parts import PARTS, SUPPLY_EFFICIENCY_RATIO
-from esnode.drivers.simulated.store import Store
-from esnode.drivers.simulated.truth import PhysicalTruth
+from esnode.cli.demo_witness import Verdict, Witness
 from tests.agents import AgentProcess, run_esnode, running_agent, wait_until
 
 GPU = "h100"
+REST_WATTS = 600
+"""All that such a machine draws beside its two GPUs: a figure that is too high would hide what is
+too much."""
 FLAGS = (
     "--cluster-bind", "127.0.0.1:0", "--hardware", f"simulated:{GPU}x2",
-    "--enable-ipmi", "false", "--power-rest-watts", "700",
+    "--enable-ipmi", "false", "--power-rest-watts", str(REST_WATTS),
 )  # fmt: skip
 MARGIN_RATIO = 0.03
 NAMES = ("gpu-01", "gpu-02", "gpu-03")
 
 
 class PowerRack:
-    """Three agents of one rack on loopback, each with a simulated machine."""
+    """Agents of one rack on loopback, each with a simulated machine."""
 
-    def __init__(self, folder: Path, stack: ExitStack) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        stack: ExitStack,
+        names: Sequence[str] = NAMES,
+        flags: Sequence[str] = (),
+        *,
+        is_apart: bool = False,
+    ) -> None:
         self.folder = folder
+        self.names = tuple(names)
+        self._flags = (*FLAGS, *flags)
+        self._is_apart = is_apart
         self._stack = stack
+        self.within: dict[str, tuple[str, ...]] = {}
+        """What agents of these names are started among, e.g. mounts of their own."""
         self.agents: dict[str, AgentProcess] = {}
         self.floor_watts = 0
         self.budget_watts = 0
@@ -35,19 +48,46 @@ class PowerRack:
         """Of the boot's clock: from then on the sum of all caps is to be below the budget."""
 
     def start(self, name: str, **more: object) -> AgentProcess:
-        agent = self._stack.enter_context(running_agent(self.folder, *FLAGS, name=name, **more))
+        more = {"within": self.within.get(name, ())} | more
+        agent = self._stack.enter_context(
+            running_agent(self.folder, *self.flags_of(name), name=name, **more)
+        )
         self.agents[name] = agent
         return agent
 
+    def flags_of(self, name: str) -> tuple[str, ...]:
+        return (*self._flags, f"--simulated-hardware-path={self.machine_path(name)}")
+
+    def state_dir(self, name: str) -> Path:
+        return self.folder / f"{name}-state"
+
+    def machine_path(self, name: str) -> Path:
+        """The file that is its machine; apart, where its state may be lost or stand still."""
+        apart = self.folder / f"{name}-machine.json"
+        return apart if self._is_apart else self.state_dir(name) / "simulated-hardware.json"
+
+    def ledger_path(self, name: str) -> Path:
+        return self.state_dir(name) / "power" / "ledger-rack:r01.log"
+
     def run(self, *words: str, on: str = NAMES[0], code: int = 0) -> str:
-        state_dir = self.folder / f"{on}-state"
-        done = run_esnode(self.folder, *words, "--state-dir", str(state_dir), timeout_seconds=60)
+        among: tuple[str, ...] = ()
+        if on in self.within and on in self.agents:
+            among = ("nsenter", f"--mount=/proc/{self.agents[on].pid}/ns/mnt")
+        done = run_esnode(
+            self.folder,
+            *words,
+            "--state-dir",
+            str(self.state_dir(on)),
+            timeout_seconds=60,
+            within=among,
+            ESNODE_SIMULATED_HARDWARE_PATH=str(self.machine_path(on)),
+        )
         assert done.returncode == code, (words, done.stdout, done.stderr)
         return done.stdout
 
     def form(self) -> None:
-        """Three members that see each other."""
-        first, *others = NAMES
+        """Members that see each other."""
+        first, *others = self.names
         self.start(first)
         self.run("cluster", "init", "lab", "--name", first)
         token = self.folder / "token"
@@ -56,8 +96,8 @@ class PowerRack:
             self.start(name)
             self.run("cluster", "join", "--name", name, "--token-file", str(token), on=name)
         wait_until(
-            lambda: all(self._members(name) == len(NAMES) for name in NAMES),
-            seconds=30,
+            lambda: all(self._members(name) == len(self.names) for name in self.names),
+            seconds=60,
             why="everybody sees everybody",
         )
 
@@ -68,13 +108,15 @@ class PowerRack:
 
     def found(self, shared_ratio: float = 0.5) -> None:
         """Sign a budget that leaves this part of what all could draw above their floors."""
-        cap: Any = self.power(NAMES[0])["cap"]
+        cap: Any = self.power(self.names[0])["cap"]
         self.floor_watts = cap["lowest_watts"] + 20
         dynamic = shared_ratio * (cap["highest_watts"] - self.floor_watts)
-        self.budget_watts = round(len(NAMES) * (self.floor_watts + dynamic) / (1 - MARGIN_RATIO))
+        self.budget_watts = round(
+            len(self.names) * (self.floor_watts + dynamic) / (1 - MARGIN_RATIO)
+        )
         slots = "".join(
             f'[[slots]]\nslot = "u{place:02}"\nnode = "{name}"\nfloor = {self.floor_watts}\n'
-            for place, name in enumerate(NAMES, 1)
+            for place, name in enumerate(self.names, 1)
         )
         file = self.folder / "rack.toml"
         file.write_text(f'rack = "r01"\nbudget = {self.budget_watts}\nmargin = "3%"\n{slots}')
@@ -97,40 +139,38 @@ class PowerRack:
         cap: Any = self.power(name)["cap"]
         return int(cap["in_force_watts"] or 0)
 
+    @property
+    def allowed_watts(self) -> float:
+        """The budget less its margin: what the machines may draw at any instant."""
+        return self.budget_watts * (1 - MARGIN_RATIO)
+
     def load(self, name: str, ratio: float) -> None:
-        file = self.folder / f"{name}-state" / "simulated-hardware.json"
-        done = run_esnode(self.folder, "simulated", "load", "all", str(ratio), "--path", str(file))
+        """Let its GPUs work; work that runs already does not ask the gate."""
+        path = str(self.machine_path(name))
+        done = run_esnode(self.folder, "simulated", "load", "all", str(ratio), "--path", path)
         assert done.returncode == 0, done.stderr
 
-    def worst_watts(self) -> float:
-        """The highest that all caps came to at any instant since the rack was protected."""
-        truths = [truth_of(self.folder / f"{name}-state") for name in NAMES]
-        now = boottime_seconds()
-        instants = {self.since_seconds, now}
-        for truth in truths:
-            instants |= {at for at in truth.cap_instants(now) if at >= self.since_seconds}
-        return max(sum(bound_watts(truth, at) for truth in truths) for at in instants)
+    def witness(self) -> Witness:
+        """Somebody who believes the machines' files alone."""
+        return Witness(
+            [self.machine_path(name) for name in self.names],
+            allowed_watts=self.allowed_watts,
+            since_seconds=self.since_seconds,
+        )
+
+    def verdict(self) -> Verdict:
+        """Every instant since the rack was protected."""
+        verdict = self.witness().conclude()
+        assert verdict.instants > 0
+        return verdict
 
     def audit(self, name: str) -> list[dict[str, Any]]:
-        path = self.folder / f"{name}-state" / "power" / "audit.jsonl"
+        path = self.state_dir(name) / "power" / "audit.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()]
 
 
 def boottime_seconds() -> float:
     return time.clock_gettime(time.CLOCK_BOOTTIME)
-
-
-def truth_of(state_dir: Path) -> PhysicalTruth:
-    store = Store(state_dir / "simulated-hardware.json")
-    return PhysicalTruth(store.history(), host_boot_id=Clocks().host_boot_id())
-
-
-def bound_watts(truth: PhysicalTruth, at: float) -> float:
-    """What a machine could draw at its inlet under the caps that its devices obeyed."""
-    caps = truth.caps_in_force_watts(at)
-    assert caps is not None
-    rest = PARTS[GPU].chassis_share_watts * len(caps)
-    return (sum(caps.values()) + rest) / SUPPLY_EFFICIENCY_RATIO
 
 
 def all_of(what: Callable[[str], bool], names: Iterable[str] = NAMES) -> bool:

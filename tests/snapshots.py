@@ -5,7 +5,7 @@ The figures are written down, so that tests can write down what follows from the
 
 from dataclasses import replace
 
-from esnode.metrics import AgentStats, ClusterStats, JobStats, RackPowerStats, View
+from esnode.metrics import AgentStats, ClusterStats, ControlStats, JobStats, RackPowerStats, View
 from esnode.readings.sample import SourceStatus
 from esnode.snapshot import (
     AppState,
@@ -191,6 +191,13 @@ JOB_STATS = JobStats(
     energy_joules_total=5.0,
     has_trouble=False,
 )
+CONTROL_STATS = ControlStats(
+    modes=((("thermal", "observe"), False), (("thermal", "enforce"), True)),
+    is_paused=((("thermal",), False),),
+    actions_total=((("thermal", "enforce", "done"), 3),),
+    skipped_total=((("thermal", "cooldown"), 40),),
+    budgets_remaining=((("thermal",), 57),),
+)
 RACK_POWER_STATS = RackPowerStats(
     state="enforcing",
     cap_wanted_watts=3200,
@@ -245,6 +252,7 @@ def rich_view(snapshot: Snapshot | None = None) -> View:
         cluster=CLUSTER_STATS,
         rack_power=RACK_POWER_STATS,
         jobs=JOB_STATS,
+        control=CONTROL_STATS,
         hostname="node-07",
         is_per_core=True,
         is_per_process=True,

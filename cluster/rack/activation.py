@@ -2,7 +2,7 @@
 
 Its own file because a claim of safety must rest on one list of slots and nothing else. It must not
 know what a slot could be doing beyond what was said of it: what is not known is missing, and a rack
-with a missing slot is unprotected.
+with a missing slot is unprotected. So is one with a machine in no slot: nobody is charged for it.
 """
 
 from collections.abc import Sequence
@@ -52,6 +52,8 @@ class Activation:
     """By slot, in the order of their names."""
     missing: tuple[str, ...]
     """The slots for which the rack is unprotected."""
+    outside: tuple[str, ...]
+    """Machines of the rack in none of its slots: for these, too, it is unprotected."""
     late: tuple[str, ...]
     """Slots that enforce an older budget than the newest: until they follow, that one holds."""
     silent: tuple[str, ...]
@@ -75,9 +77,12 @@ def activation(
     slots: Sequence[SlotFact],
     newest: BudgetVersion | None,
     *,
+    outside: Sequence[str] = (),
     is_rack_metered: bool = False,
 ) -> Activation:
     """The grade of a rack, by its slots as the operators' first record lists them.
+
+    `outside` names the live machines that draw from it and stand in no slot of it.
 
     A rack without a list or without a budget is unprotected. It is metered if one meter sees all of
     it, or if each node that enforces has its own.
@@ -87,7 +92,7 @@ def activation(
     missing = tuple(slot for slot, state in states if state == "missing")
     enforcing = [fact for fact in ordered if slot_state(fact) == "enforcing"]
     grade: Grade = "B"
-    if missing or not states or newest is None:
+    if missing or outside or not states or newest is None:
         grade = "C"
     elif is_rack_metered or all(fact.is_metered for fact in enforcing):
         grade = "A"
@@ -95,6 +100,7 @@ def activation(
         grade=grade,
         states=states,
         missing=missing,
+        outside=tuple(sorted(outside)),
         late=tuple(
             fact.slot
             for fact in enforcing

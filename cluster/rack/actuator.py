@@ -121,6 +121,8 @@ class Actuator:
             self.is_refusing = False
             is_short_of_asked = asked is not None and asked - in_force_watts >= RAISE_WATTS_MIN
             self._wait(now, is_failed=is_short_of_asked)
+        elif asked is not None and self.is_lower_wanted(asked):
+            self._wait(now, is_failed=False)  # it was overtaken, and had no time to be obeyed
         elif wanted is not None:
             self._failures_count += 1
             self._wait(now, is_failed=self._failures_count >= TRIES_MAX)
@@ -139,7 +141,8 @@ class Actuator:
         is none.
         """
         if self._writing_watts is not None:
-            return []  # the write's own read-back comes after this look
+            self._vouch(in_force_watts, self._writing_watts, now if begun is None else begun)
+            return self.advance(now)
         self._note(in_force_watts, None, begun=now if begun is None else begun, now=now)
         return self.advance(now)
 
@@ -184,6 +187,10 @@ class Actuator:
         writing = [] if self._writing_watts is None else [self._writing_watts]
         return max([self._in_force_watts, *showing, *writing])
 
+    def is_lower_wanted(self, watts: int) -> bool:
+        """Whether a write of so much is overtaken: a lower cap is wanted by now."""
+        return self._wanted_watts is not None and self._wanted_watts < watts
+
     # -- machinery --------------------------------------------------------------------------------
 
     def _wait(self, now: float, *, is_failed: bool) -> None:
@@ -197,6 +204,18 @@ class Actuator:
     def _is_seen(self, now: float) -> bool:
         """Whether what was seen last still says something."""
         return now - self._looked_seconds <= LOOK_SECONDS_MAX
+
+    def _vouch(self, seen_watts: int | None, writing_watts: int, begun: float) -> None:
+        """A look while a write goes on: its own read-back comes later, and says what is in force.
+
+        Waiting until a lower cap is obeyed takes longer than a look is good for. A look that finds
+        nothing above what bounds the draw anyway keeps that known; any other says nothing.
+        """
+        known = self._in_force_watts
+        if seen_watts is None or known is None or not self._is_seen(begun):
+            return
+        if seen_watts <= max(known, writing_watts):
+            self._looked_seconds = max(self._looked_seconds, begun)
 
     def _note(
         self, in_force_watts: int | None, asked: int | None, *, begun: float, now: float

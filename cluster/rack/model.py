@@ -66,6 +66,10 @@ class NodeState:
     """How late this node's own loop was at worst in the last second."""
     power_rows: tuple[tuple[CurrencyId, Row], ...] = ()
     """Its accounts of rack power, with as many of their promises and credits as fit."""
+    power_lowest_watts: float | None = None
+    """What the whole machine can be held to; None where no device takes a limit."""
+    power_highest_watts: float | None = None
+    """What it can draw at most."""
 
     def gpu_mean(self, values: "tuple[float | None, ...]") -> float | None:
         """The mean of one value over the GPUs that have it."""

@@ -122,12 +122,12 @@ class Part:
 
     # -- hearing ----------------------------------------------------------------------------------
 
-    def hear_charter(self, charter: Charter, now: float) -> None:
+    def hear_charter(self, charter: Charter, now: float, *, is_kept: bool = True) -> None:
         """What operators have decreed."""
         if self.charter is None or charter.version != self.charter.version:
             self._version_seconds = now
         self.charter = charter
-        self.take(self.ledger.hear_charter(charter, now))
+        self.take(self.ledger.hear_charter(charter, now, is_kept=is_kept))
         for line in charter.alarms:
             if line not in self._alarmed:
                 self._alarmed[line] = None

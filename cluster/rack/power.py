@@ -14,9 +14,9 @@ from cluster.rack import actuator as hardware
 from cluster.rack.actuator import Actuator
 from cluster.rack.ledger.book import Book, BudgetTaken, Credited, Opened, Switched
 from cluster.rack.ledger.charter import Charter
-from cluster.rack.ledger.closing import PublicKeyOf
 from cluster.rack.ledger.ledger import Ledger
 from cluster.rack.ledger.messages import Excess, Message, Told
+from cluster.rack.ledger.words import PublicKeyOf
 from cluster.rack.part import Part, row_of
 from cluster.rack.power_effects import Constraint, Effect, EntryKept, PowerView, SetCap
 from cluster.rack.rows import NOTHING_WANTED, Row, Wants
@@ -169,8 +169,13 @@ class RackPower:
                 part.take(part.ledger.advance(now))
         return self._settle(now)
 
-    def hear_charters(self, charters: Mapping[CurrencyId, Charter], now: float) -> list[Effect]:
-        """What operators have decreed, by all records that are known now."""
+    def hear_charters(
+        self, charters: Mapping[CurrencyId, Charter], now: float, *, are_kept: bool = True
+    ) -> list[Effect]:
+        """What operators have decreed, by all records that are known now.
+
+        `are_kept` is whether these records are on disk here; no retirement is signed before.
+        """
         was_outside = self._is_outside
         self._is_parked = self._rack_currency in charters
         for currency, charter in charters.items():
@@ -178,7 +183,7 @@ class RackPower:
                 if not _concerns(charter, self._own):
                     continue
                 self._begin(currency, now)
-            self._parts[currency].hear_charter(charter, now)
+            self._parts[currency].hear_charter(charter, now, is_kept=are_kept)
         if was_outside and not self._is_outside and self._actuator.view(now).is_gate_open:
             self._effects.append(hardware.GateOpened())
         return self._settle(now)
@@ -191,6 +196,12 @@ class RackPower:
         part.take(effects)
         if isinstance(entry, Credited | Switched | BudgetTaken | Opened):
             part.announce_soon(now)
+        return self._settle(now)
+
+    def doubt(self, now: float) -> list[Effect]:
+        """Memory and disk of this machine may have been set back together: gossip has seen it."""
+        for part in self._parts.values():
+            part.take(part.ledger.doubt(now))
         return self._settle(now)
 
     def want(self, wants: Wants, now: float) -> list[Effect]:
@@ -244,7 +255,7 @@ class RackPower:
     def _settle(self, now: float) -> list[Effect]:
         """Lower first, then tell each ledger what bounds the draw; until nothing moves any more."""
         for _ in range(ROUNDS_MAX):
-            wanted = self._wanted()
+            wanted = self._wanted(now)
             if wanted is not None:
                 self._take_hardware(self._actuator.want(wanted, now))
             bound = self._actuator.bound_watts(now)
@@ -260,8 +271,11 @@ class RackPower:
         self._effects.clear()
         return effects
 
-    def _wanted(self) -> int | None:
-        """The cap that should be in force; None where nobody has decreed anything."""
+    def _wanted(self, now: float) -> int | None:
+        """The cap that should be in force; None where nobody has decreed anything.
+
+        While a ledger asks whether its book is the newest, what is in force is not raised.
+        """
         claims = [
             (part.ceiling_watts(self._wants), f"shares of {currency}")
             for currency, part in self._parts.items()
@@ -270,6 +284,11 @@ class RackPower:
             claims.append((0, f"not a member of {self._rack_currency}"))
         if self._constraint is not None:
             claims.append((self._constraint.watts, self._constraint.reason))
+        if any(part.ledger.is_asking for part in self._parts.values()):
+            in_force = self._actuator.view(now).in_force_watts
+            if in_force is None:
+                return None
+            claims.append((in_force, "what others remember of this ledger is asked for"))
         if not claims:
             return None
         watts, self._reason = min(claims)

@@ -14,6 +14,8 @@ PRIORITY_WEIGHTS = (8, 4, 2, 1)
 """By priority class: 0 is served first."""
 GAIN_RATIO_MIN = 0.5
 GAIN_RATIO_MAX = 2.0
+STAMP_BITS = 32
+"""Of a row's count, below the life of its node."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,3 +84,8 @@ class Row:
     """It has said its last word in this epoch."""
     promises: tuple[Promise, ...] = ()
     credits: tuple[Credit, ...] = ()
+
+    @property
+    def life(self) -> int:
+        """How often its node had started with its book when it said this."""
+        return self.stamp >> STAMP_BITS

@@ -10,7 +10,7 @@ Counting them twice made the first version oscillate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cluster.ids import NodeId
 from cluster.rack.matching import pair
@@ -26,6 +26,9 @@ DEADBAND_WATTS_MIN = 40
 BURST_DEADBAND_RATIO = 0.05
 """The same where only burst room would move."""
 TRANSFER_WATTS_MIN = 15
+MINIMUM_PARTS_MAX = 4
+"""What one node is guaranteed before all others: at most so many equal parts of the budget. Else
+one row could ask for all of it in the first class, and every other node would be parked."""
 GRACE_SECONDS = 3.0
 """For a node that was alive a moment ago to confirm a new budget."""
 
@@ -103,9 +106,10 @@ class Market:
         if len(rows) < 2:
             return ()
         held = holdings(rows, me, last_in)
-        aims = self._aim(
-            sum(held.values()), {node: row.wants for node, row in rows.items()}, budget_watts
-        )
+        wants = {
+            node: bounded_wants(row.wants, budget_watts, len(members)) for node, row in rows.items()
+        }
+        aims = self._aim(sum(held.values()), wants, budget_watts)
         donors, takers = _sides(rows, held, aims, budget_watts)
         if me not in donors or not takers:
             return ()
@@ -226,6 +230,21 @@ def holdings(
     return held
 
 
+def bounded_wants(wants: Wants, budget_watts: int, members_count: int) -> Wants:
+    """Wants as they may count: nobody wants more than there is, or most of it before all others."""
+    maximum = min(wants.maximum_watts, budget_watts)
+    guaranteed = MINIMUM_PARTS_MAX * budget_watts // max(1, members_count)
+    bounded = (
+        min(wants.demand_watts, budget_watts),
+        min(wants.minimum_watts, maximum, guaranteed),
+        maximum,
+    )
+    if bounded == (wants.demand_watts, wants.minimum_watts, wants.maximum_watts):
+        return wants
+    demand, minimum, maximum = bounded
+    return replace(wants, demand_watts=demand, minimum_watts=minimum, maximum_watts=maximum)
+
+
 def deadband_watts(wants: Wants) -> int:
     """How far a node may be from its target without anybody moving a watt."""
     return max(DEADBAND_WATTS_MIN, round(wants.maximum_watts * DEADBAND_RATIO))
@@ -277,8 +296,11 @@ def _newest(versions: Sequence[BudgetVersion]) -> BudgetVersion | None:
 
 
 def _largest_since(row: Row | None, versions: Sequence[BudgetVersion]) -> int:
-    """The most that a node's budget may have been since its row was true."""
-    if row is None:
+    """The most that a node's budget may have been since its row was true.
+
+    Of those that operators have decreed: what a row says besides is nobody's budget, and whoever
+    says it may be on any.
+    """
+    if row is None or row.version not in versions:
         return max(version.watts for version in versions)
-    later = [version.watts for version in versions if not row.version.replaces(version)]
-    return max([row.version.watts, *later])
+    return max(version.watts for version in versions if not row.version.replaces(version))

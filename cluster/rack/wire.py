@@ -15,7 +15,7 @@ from cluster.codec import Value, decode_document, encode_document
 from cluster.errors import Malformed
 from cluster.ids import parse_rack
 from cluster.rack.ledger.decrees import read_currency
-from cluster.rack.ledger.messages import decode_row, encode_row
+from cluster.rack.ledger.row_wire import decode_row, encode_row
 from cluster.rack.model import (
     FLAGS_MAX,
     GPUS_MAX,
@@ -66,6 +66,12 @@ def encode_node_state(state: NodeState) -> bytes:
         (currency, encode_document(encode_row(row)))
         for currency, row in state.power_rows[:_ROWS_MAX]
     )
+    bounds = (
+        _scale(state.power_lowest_watts, _TENTHS),
+        _scale(state.power_highest_watts, _TENTHS),
+    )
+    if bounds != (None, None):
+        return encode_document((*fields, rows, *bounds))
     return encode_document((*fields, rows) if rows else fields)
 
 
@@ -98,6 +104,8 @@ def decode_node_state(data: bytes) -> NodeState:
         flags=fields.array(_read_text, FLAGS_MAX),
         loop_lag_seconds=fields.scaled(_THOUSANDTHS),
         power_rows=_decode_rows(fields.next()),
+        power_lowest_watts=fields.scaled_or_none(_TENTHS),
+        power_highest_watts=fields.scaled_or_none(_TENTHS),
     )
 
 
@@ -155,6 +163,13 @@ class _Fields:
     def scaled(self, scale: int) -> float | None:
         value = _read_number(self.next())
         return None if value is None else value / scale
+
+    def scaled_or_none(self, scale: int) -> float | None:
+        """One that cannot be read is left out, since the rest of the state stands."""
+        try:
+            return self.scaled(scale)
+        except Malformed:
+            return None
 
     def count(self) -> int | None:
         value = _read_number(self.next())

@@ -36,6 +36,13 @@ def add_cluster_routes(app: QuartTrio, peering: Peering, view: ClusterView) -> N
             return problem(f"no rack {rack[:40]!r} is known here", 404, "no-rack")
         return answer(document)
 
+    @app.get("/v1/racks/<rack>/power")
+    async def rack_power(rack: str) -> Response:
+        document = await view.power_document(rack)
+        if document is None:
+            return problem(f"no rack {rack[:40]!r} is known here", 404, "no-rack")
+        return answer(document)
+
     @app.get("/v1/cluster/events")
     async def cluster_events() -> Response:
         after = _number(request.args.get("after") or request.headers.get("Last-Event-ID"))

@@ -37,7 +37,7 @@ INDEX = f"""esnode {__version__}
 /healthz      whether the agent works
 /readyz       whether its data is fresh
 /v1/cluster   every rack and node as this one knows them (?view=all asks everybody)
-/v1/racks/ID  one rack
+/v1/racks/ID  one rack (/v1/racks/ID/power: its budget and its slots)
 /v1/power     this node's cap, and the power of its rack
 /v1/jobs      the jobs of this node
 /v1/cluster/events  what happened (?follow=1 as a stream)

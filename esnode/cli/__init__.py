@@ -25,6 +25,9 @@ COMMANDS = {
     "cluster": "esnode.cli.cluster:cluster",
     "power": "esnode.cli.power:power",
     "job": "esnode.cli.job:job",
+    "control": "esnode.cli.control:control",
+    "why": "esnode.cli.why:why",
+    "audit": "esnode.cli.audit:audit",
     "simulated": "esnode.cli.simulated:simulated",
     "completion": "esnode.cli.completion:completion",
 }
@@ -44,6 +47,9 @@ SUMMARIES = {
     "cluster": "Make a cluster of several agents; see and run it from any of them.",
     "power": "Keep a rack below its power budget; see and change how.",
     "job": "Run work on this machine's GPUs, and follow it.",
+    "control": "See, pause and undo what this node does by itself.",
+    "why": "Say what was decided about a job, GPU, pid or unit, and on what evidence.",
+    "audit": "Read what this node did by itself; check that nobody changed it.",
     "simulated": "Drive a simulated machine: load, heat, faults, reboots.",
     "completion": "Print the shell completion script.",
 }

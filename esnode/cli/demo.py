@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
@@ -37,7 +38,11 @@ SCENE_SECONDS = 8
     "--nodes", type=click.IntRange(1, 32), default=1, help="How many agents; they form a cluster."
 )
 @click.option("--racks", type=click.IntRange(1, 32), default=1, help="In how many racks.")
-@click.option("--chaos", is_flag=True, help="Kill an agent with -9 now and then; it comes back.")
+@click.option("--chaos", is_flag=True, help="Kill or stop an agent now and then; it comes back.")
+@click.option(
+    "--budget", metavar="WATTS", help="Of each rack, e.g. 9kW; else half of what it wants."
+)
+@click.option("--no-budget", is_flag=True, help="A cluster without rack power.")
 @click.pass_context
 def demo(
     ctx: click.Context,
@@ -48,14 +53,18 @@ def demo(
     nodes: int,
     racks: int,
     chaos: bool,
+    budget: str | None,
+    no_budget: bool,
 ) -> None:
     """See it work: an agent with simulated GPUs, and a live table; or a whole cluster of them.
 
     Starts a real agent on a free port of 127.0.0.1, with simulated GPUs and this machine's real
     processors, memory, disks and network. Nothing is installed and nothing remains. Ctrl-C ends it.
 
-    With --nodes, so many agents form a cluster by real invites, over real UDP and TLS, and the
-    table is that of `esnode cluster status`.
+    With --nodes, so many agents form a cluster by real invites, over real UDP and TLS, and each
+    rack comes under a power budget. Work moves from node to node, and watts follow it. Beside what
+    the agents say stands what the limits in the machines' own files come to; with one instant over
+    the budget less its margin the demo ends with 1, also under --chaos.
 
     \b
     esnode demo
@@ -65,29 +74,66 @@ def demo(
     """
     from esnode.drivers.simulated.parts import parse_spec
 
+    spec = hardware.removeprefix("simulated:")
     try:
-        parse_spec(hardware.removeprefix("simulated:"))
+        parse_spec(spec)
     except ValueError as error:
         fail(str(error), code=EXIT_USAGE)
+    is_cluster = nodes > 1 or chaos or racks > 1
+    watts = _budget_watts(budget, has_none=no_budget, is_cluster=is_cluster)
     for number in (signal.SIGTERM, signal.SIGHUP):  # a closed terminal must not leave the agent
         signal.signal(number, _end)
     folder = Path(tempfile.mkdtemp(prefix="esnode-demo-"))
-    if nodes > 1 or chaos or racks > 1:
-        from esnode.cli.demo_screen import show_cluster
+    if is_cluster:
+        from esnode.cli.demo_screen import ClusterWish, show_cluster
 
-        wish = (max(nodes, racks, 2), racks, hardware.removeprefix("simulated:"))
-        show_cluster(ctx, folder, wish, once=once, as_json=as_json, seconds=seconds, chaos=chaos)
+        wished = ClusterWish(
+            nodes=max(nodes, racks, 2), racks=racks, hardware=spec, budget_watts=watts,
+            has_budget=not no_budget, is_once=once, as_json=as_json, seconds=seconds,
+            has_chaos=chaos,
+        )  # fmt: skip
+        show_cluster(ctx, folder, wished)
         return
+    wish = OneWish(hardware=spec, is_once=once, as_json=as_json, seconds=seconds)
+    _show_one(ctx, folder, wish)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneWish:
+    """Which machine is wanted, and what is shown of it."""
+
+    hardware: str
+    is_once: bool
+    as_json: bool
+    seconds: float | None
+
+
+def _show_one(ctx: click.Context, folder: Path, wish: OneWish) -> None:
     try:
-        with running_agent(folder, hardware.removeprefix("simulated:")) as url, told_in_one_line():
-            if once:
-                _show_once(ctx, folder, url, as_json=as_json)
+        with running_agent(folder, wish.hardware) as url, told_in_one_line():
+            if wish.is_once:
+                _show_once(ctx, folder, url, as_json=wish.as_json)
             else:
-                _show_live(ctx, folder, url, seconds)
+                _show_live(ctx, folder, url, wish.seconds)
     except KeyboardInterrupt:
         pass
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _budget_watts(text: str | None, *, has_none: bool, is_cluster: bool) -> int | None:
+    from esnode.power_orders.quantities import BadQuantity, read_watts
+
+    if text is None:
+        return None
+    if not is_cluster:
+        fail("--budget is of a rack of several agents: give --nodes as well", code=EXIT_USAGE)
+    if has_none:
+        fail("--budget and --no-budget: choose one", code=EXIT_USAGE)
+    try:
+        return read_watts(text)
+    except BadQuantity as bad:
+        fail(f"--budget {bad}", code=EXIT_USAGE)
 
 
 def _end(number: int, frame: object) -> NoReturn:

@@ -5,6 +5,7 @@ Nothing in it is played: keys, invites and certificates are made as `esnode clus
 own, they talk over UDP and TLS on loopback, and what is shown is what `esnode cluster status` says.
 """
 
+import math
 import os
 import secrets
 import shutil
@@ -18,12 +19,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.enrolment import AuthorityKeys, InviteWish, found_cluster, issue_invite, open_invite
+from cluster.credentials import save_operator
+from cluster.enrolment import (
+    AuthorityKeys,
+    InviteWish,
+    add_operator,
+    found_cluster,
+    issue_invite,
+    open_invite,
+)
 from cluster.entry import enter
 from cluster.identity.files import node_folder
 from cluster.ids import ClusterName, NodeName, RackId
-from esnode.cli.demo_load import SCENES, play
-from esnode.client import AgentRefused, AgentUnreachable, ask, socket_door
+from esnode.cli.demo_load import MACHINE_FILE, SCENES, play
+from esnode.client import AgentRefused, AgentUnreachable, Door, ask, socket_door
 from esnode.clock import monotonic_seconds, unix_seconds
 from esnode.control_socket import NAME as SOCKET_NAME
 
@@ -46,12 +55,25 @@ class Machine:
     rack: str
     folder: Path
     hardware: str
+    rest_watts: int
+    """What all but its GPUs draws at most."""
     process: "subprocess.Popen[bytes] | None" = None
+    is_frozen: bool = False
 
     @property
     def is_running(self) -> bool:
         """Whether its process lives."""
         return self.process is not None and self.process.poll() is None
+
+    @property
+    def door(self) -> Door:
+        """Where it takes orders."""
+        return socket_door(self.folder / SOCKET_NAME)
+
+    @property
+    def hardware_path(self) -> Path:
+        """The file that is its machine."""
+        return self.folder / MACHINE_FILE
 
     def start(self) -> None:
         """Start its agent; the same state folder makes it the same node."""
@@ -60,6 +82,7 @@ class Machine:
             "--cluster-bind", "127.0.0.1:0", "--state-dir", str(self.folder),
             "--hardware", f"simulated:{self.hardware}", "--scrape-interval", "1s",
             "--enable-ipmi", "false", "--enable-app", "false",
+            "--power-rest-watts", str(self.rest_watts),
         ]  # fmt: skip
         kept = {name: text for name, text in os.environ.items() if not name.startswith("ESNODE_")}
         with (self.folder / "agent.log").open("ab") as output:
@@ -69,12 +92,26 @@ class Machine:
 
     def kill(self) -> None:
         """As a power cut would."""
+        self.is_frozen = False
         if self.process is not None:
             self.process.kill()
             self.process.wait()
 
+    def freeze(self) -> None:
+        """Stop its process where it stands; its hardware goes on."""
+        if self.process is not None and self.is_running:
+            self.is_frozen = True
+            self.process.send_signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let it go on."""
+        if self.process is not None and self.is_frozen:
+            self.is_frozen = False
+            self.process.send_signal(signal.SIGCONT)
+
     def stop(self) -> None:
         """Ask it to end; `reap` waits for that."""
+        self.thaw()
         if self.process is not None and self.is_running:
             self.process.terminate()
 
@@ -87,10 +124,12 @@ class Machine:
         except subprocess.TimeoutExpired:
             self.kill()
 
-    def ask(self) -> dict[str, Any] | None:
+    def ask(self, path: str = "/v1/cluster", schema: str = SCHEMA) -> dict[str, Any] | None:
         """The cluster as this agent knows it; None while it does not answer."""
+        if self.is_frozen:
+            return None
         try:
-            return ask(socket_door(self.folder / SOCKET_NAME), "/v1/cluster", schema=SCHEMA)
+            return ask(self.door, path, schema=schema)
         except (AgentUnreachable, AgentRefused):
             return None
 
@@ -113,12 +152,11 @@ class Demo:
                 rack=f"r{number % racks + 1:02}",
                 folder=folder / f"n{number + 1}",
                 hardware=hardware,
+                rest_watts=rest_watts(hardware),
             )
             for number in range(nodes)
         ]
-        self.events: list[str] = []
-        self._killed: tuple[Machine, float] | None = None
-        self._chaos_seconds = 0.0
+        self.operator_folder = folder / "operator"
 
     def begin(self, tell: Callable[[str], None]) -> None:
         """Make the cluster and start everybody.
@@ -130,6 +168,10 @@ class Demo:
         keys = found_cluster(
             ClusterName("demo"), now_unix_seconds=now, random_bytes=secrets.token_bytes
         )
+        operator = add_operator(
+            keys, NodeName("first"), now_unix_seconds=now, random_bytes=secrets.token_bytes
+        )
+        save_operator(self.operator_folder, keys, operator)
         first, *others = self.machines
         for machine in self.machines:
             machine.folder.mkdir(parents=True)
@@ -153,11 +195,11 @@ class Demo:
                 raise DemoFailed(f"{machine.name} did not start: {machine.last_words()}")
             return machine.ask()
 
-        document = _wait(asked, START_SECONDS, f"{machine.name} does not answer")
+        document = wait_for(asked, START_SECONDS, f"{machine.name} does not answer")
         return next(str(node["address"]) for node in document["nodes"] if node["is_asked"])
 
-    def settled(self) -> dict[str, Any]:
-        """The cluster once everybody sees everybody and has told how it is.
+    def settled(self, *, has_budget: bool = False) -> dict[str, Any]:
+        """The cluster once everybody sees everybody and has told how it is, budgets included.
 
         Raises:
             DemoFailed: that did not come about.
@@ -168,9 +210,12 @@ class Demo:
                 if not machine.is_running:
                     raise DemoFailed(f"{machine.name} has ended: {machine.last_words()}")
             document = self.machines[0].ask()
-            return document if document is not None and self._is_complete(document) else None
+            if document is None or not self._is_complete(document):
+                return None
+            budgets = [rack["power"]["budget_watts"]["value"] for rack in document["racks"]]
+            return None if has_budget and None in budgets else document
 
-        return _wait(asked, SETTLE_SECONDS, "the nodes did not all meet")
+        return wait_for(asked, SETTLE_SECONDS, "the nodes did not all meet")
 
     def _is_complete(self, document: dict[str, Any]) -> bool:
         nodes = document["nodes"]
@@ -186,21 +231,12 @@ class Demo:
                 return machine.name, document
         return None
 
-    def play_chaos(self, now: float, *, down_seconds: float, up_seconds: float) -> None:
-        """Kill one with -9, bring it back later, and so on."""
-        if self._killed is not None:
-            machine, killed_seconds = self._killed
-            if now - killed_seconds >= down_seconds:
-                machine.start()
-                self.events.append(f"{machine.name} is started again")
-                self._killed, self._chaos_seconds = None, now
-        elif self._chaos_seconds == 0.0:
-            self._chaos_seconds = now
-        elif now - self._chaos_seconds >= up_seconds:
-            victim = secrets.choice([one for one in self.machines if one.is_running])
-            victim.kill()
-            self.events.append(f"{victim.name} is killed with -9")
-            self._killed = (victim, now)
+    def racks(self) -> dict[str, list[Machine]]:
+        """The machines of each rack."""
+        racks: dict[str, list[Machine]] = {}
+        for machine in self.machines:
+            racks.setdefault(machine.rack, []).append(machine)
+        return racks
 
     def end(self) -> None:
         """Stop everybody."""
@@ -251,9 +287,21 @@ def _enrol(
     )
 
 
-def _wait(
+def rest_watts(hardware: str) -> int:
+    """What such a machine draws at most beside its GPUs."""
+    from esnode.drivers.simulated.parts import parse_spec
+
+    return math.ceil(sum(part.chassis_share_watts for part in parse_spec(hardware)))
+
+
+def wait_for(
     look: Callable[[], dict[str, Any] | None], seconds: float, complaint: str
 ) -> dict[str, Any]:
+    """What `look` finds once it finds something.
+
+    Raises:
+        DemoFailed: it does not in time.
+    """
     deadline = monotonic_seconds() + seconds
     while (found := look()) is None:
         if monotonic_seconds() > deadline:

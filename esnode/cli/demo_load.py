@@ -11,13 +11,17 @@ SCENES: tuple[tuple[str, dict[str, tuple[str, float]]], ...] = (
 )
 """What the demo lets the GPUs do, one after the other."""
 
+MACHINE_FILE = "simulated-hardware.json"
+"""Where an agent keeps its simulated machine, in its state folder."""
+IDLE, FULL = SCENES[0][1], SCENES[3][1]
+
 
 def play(folder: Path, scene: dict[str, tuple[str, float]]) -> None:
     """Put the simulated GPUs under the load of one scene."""
     from esnode.drivers.simulated.machine import Load, LoadSet
     from esnode.drivers.simulated.store import Store
 
-    store = Store(folder / "simulated-hardware.json")
+    store = Store(folder / MACHINE_FILE)
 
     def plan(machine: Any) -> list[LoadSet]:
         events = []

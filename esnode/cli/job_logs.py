@@ -38,6 +38,9 @@ def logs(
 ) -> None:
     """Print what JOB has written, standard output and standard error together.
 
+    \b
+      esnode job logs ticker --follow
+
     Output is kept in files of limited size; what has been rotated away is gone, and said to be.
     """
     door = control_door(ctx, socket_path)

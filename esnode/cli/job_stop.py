@@ -28,6 +28,10 @@ def stop(
     """Have jobs end in good order: a model server is drained, a job that can saves its state.
 
     Then it is asked to end by its own signal, and killed after its own grace.
+
+    \b
+      esnode job stop ticker
+      esnode job stop --requeue ticker
     """
     purpose = "requeue" if is_requeued else "end"
     _stop(ctx, jobs, socket_path, purpose, reason, as_json=as_json)
@@ -48,7 +52,11 @@ def cancel(
     *,
     as_json: bool,
 ) -> None:
-    """Have jobs end for good, queued or running; nothing is drained or saved."""
+    """Have jobs end for good, queued or running; nothing is drained or saved.
+
+    \b
+      esnode job cancel ticker
+    """
     _stop(ctx, jobs, socket_path, "cancel", reason, as_json=as_json)
 
 

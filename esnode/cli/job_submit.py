@@ -80,6 +80,9 @@ def submit(
 def lint(files: tuple[str, ...], *, is_explained: bool) -> None:
     """Check job files; nothing is handed in.
 
+    \b
+      esnode job lint train.yaml --explain
+
     Each mistake is one line. Exit codes: 0 all are jobs, 1 a file is none.
     """
     from esnode.workloads.spec_reading import SpecRefused, read_spec, spec_notes

@@ -26,7 +26,11 @@ TOP_SECONDS = 2.0
 @click.pass_context
 @tells_errors_in_one_line
 def list_jobs(ctx: click.Context, socket_path: str | None, *, is_all: bool, as_json: bool) -> None:
-    """List the jobs of this node: those that wait or run, with --all also those that are over."""
+    """List the jobs of this node: those that wait or run, with --all also those that are over.
+
+    \b
+      esnode job list --all
+    """
     document = fetch_jobs(control_door(ctx, socket_path))
     if as_json:
         click.echo(json.dumps(document))
@@ -54,7 +58,11 @@ def list_jobs(ctx: click.Context, socket_path: str | None, *, is_all: bool, as_j
 @click.pass_context
 @tells_errors_in_one_line
 def show(ctx: click.Context, job: str, socket_path: str | None, *, as_json: bool) -> None:
-    """Show everything that is known of JOB."""
+    """Show everything that is known of JOB.
+
+    \b
+      esnode job show ticker
+    """
     door = control_door(ctx, socket_path)
     document = fetch_job(door, find_job(door, job))
     if as_json:
@@ -70,7 +78,11 @@ def show(ctx: click.Context, job: str, socket_path: str | None, *, as_json: bool
 @click.pass_context
 @tells_errors_in_one_line
 def explain(ctx: click.Context, job: str, socket_path: str | None) -> None:
-    """Say why JOB waits, or why it is where it is."""
+    """Say why JOB waits, or why it is where it is.
+
+    \b
+      esnode job explain ticker
+    """
     door = control_door(ctx, socket_path)
     document = fetch_job(door, find_job(door, job))
     click.echo(f"{document['name']} ({document['id']}) is {document['state']}.")
@@ -94,7 +106,11 @@ def explain(ctx: click.Context, job: str, socket_path: str | None) -> None:
 @click.pass_context
 @tells_errors_in_one_line
 def top(ctx: click.Context, socket_path: str | None, *, once: bool) -> None:
-    """Watch the jobs that run: processor time, memory, watts, energy, tokens. Ctrl-C ends it."""
+    """Watch the jobs that run: processor time, memory, watts, energy, tokens. Ctrl-C ends it.
+
+    \b
+      esnode job top
+    """
     door = control_door(ctx, socket_path)
     before: dict[str, tuple[float, float]] = {}
     is_live = sys.stdout.isatty() and not once

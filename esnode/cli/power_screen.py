@@ -41,7 +41,7 @@ def render(document: Mapping[str, Any], look: Look, *, has_gpus: bool = False) -
     for one in document["currencies"]:
         blocks += [_summary(one, look), _slots(one, look)]
     if has_gpus:
-        blocks.append(_devices(document["devices"], look))
+        blocks += [_devices(document["devices"], look), _settle(document.get("cap") or {})]
     if not document["currencies"]:
         blocks.append(
             f"rack {printable(document['rack'])} has no power budget: nothing is written to the "
@@ -121,8 +121,10 @@ def _summary(one: Mapping[str, Any], look: Look) -> str:
         ),
     ]
     lines = [head, figures(facts, right=(), indent=" ")]
-    if missing := one.get("missing_slots"):
-        lines.append(f" missing   {', '.join(printable(name) for name in missing)}")
+    missing = [printable(name) for name in one.get("missing_slots") or ()]
+    missing += [f"a slot for {printable(name)}" for name in one.get("outside_nodes") or ()]
+    if missing:
+        lines.append(f" missing   {', '.join(missing)}")
     if closing := one.get("closing"):
         absent = ", ".join(printable(name) for name in closing.get("absent") or ())
         lines.append(
@@ -230,6 +232,13 @@ def _slots(one: Mapping[str, Any], look: Look) -> str:
     return _with_left_out(lay_out(one["slots"], SLOT_COLUMNS, painted), look)
 
 
+def _set_by(row: Row) -> str:
+    if row.get("is_given_up"):
+        return "given up"
+    said = printable(row.get("set_by"))
+    return f"{said}, refusing" if row.get("is_refusing") is True else said
+
+
 DEVICE_COLUMNS: tuple[Column, ...] = (
     Column(
         name="DEVICE",
@@ -243,7 +252,7 @@ DEVICE_COLUMNS: tuple[Column, ...] = (
     _watts_column("HIGHEST", "maximum_watts", keeps=10),
     Column(
         name="SET BY",
-        write=lambda row, _: "given up" if row.get("is_given_up") else printable(row.get("set_by")),
+        write=lambda row, _: _set_by(row),
         read=lambda row: str(row.get("set_by")),
         keeps=14,
     ),
@@ -263,6 +272,17 @@ def _devices(devices: Sequence[Row], look: Look) -> str:
     return _with_left_out(lay_out(devices, DEVICE_COLUMNS, look), look)
 
 
+def _settle(cap: Mapping[str, Any]) -> str:
+    """The configured settle time beside what lowerings have shown."""
+    configured, seen = figure(cap.get("settle_seconds")), cap.get("settle_seen")
+    if configured is None or not isinstance(seen, Mapping):
+        return ""
+    return (
+        f"after a lowering draws were below it within {seen['at_most_seconds']:.1f} s (99th of "
+        f"100, by {count(seen.get('lowerings_count'))} seen); power_settle is {configured:g} s"
+    )
+
+
 def _with_left_out(table: Table, look: Look) -> str:
     if not table.left_out:
         return table.text
@@ -277,16 +297,28 @@ def _alarms(document: Mapping[str, Any], look: Look) -> str:
     return "\n".join(f"! {look.paint(printable(line), 'warning')}" for line in dict.fromkeys(lines))
 
 
-def render_other_rack(rack: Mapping[str, Any], asked: str) -> str:
-    """Of a rack that is not the agent's own, its totals are known here."""
+def render_other_rack(rack: Mapping[str, Any], asked: str, look: Look) -> str:
+    """A rack that is not the agent's own: what its nodes told, or its totals and why no more."""
+    name = printable(rack["id"])
+    power = rack.get("power") or {}
+    if power.get("currencies"):
+        blocks = [f"RACK {name}, as its nodes told rack {printable(asked)}"]
+        for one in power["currencies"]:
+            blocks += [_summary(one, look), _slots(one, look)]
+        blocks.append(_alarms({"currencies": power["currencies"]}, look))
+        return "\n\n".join(block for block in blocks if block)
+    if power.get("is_governed") is False:
+        return f"rack {name} has no power budget: nothing is written to the hardware."
+    why = "ask a node of it (--agent URL) for its slots"
+    if power.get("is_answered") is False:
+        why = "no node of it answers now"
 
     def total(name: str) -> str:
         return quantity(find(rack, "power", name), lambda value: long_watts(value, Units.AUTO))
 
     return "\n".join(
         [
-            f"RACK {printable(rack['id'])}, as rack {printable(asked)} knows it: totals only; ask "
-            "a node of it (--agent URL) for its slots",
+            f"RACK {name}, as rack {printable(asked)} knows it: totals only; {why}",
             f" budget    {total('budget_watts')}",
             f" caps      {total('cap_watts')}",
             f" draw      {total('draw_watts')}",

@@ -9,7 +9,9 @@ import shutil
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -22,11 +24,14 @@ from esnode.cli.power_screen import render, render_other_rack
 from esnode.cli.power_speaker import read_power
 from esnode.clock import monotonic_seconds
 
-BAD_STATES = ("quarantined", "unavailable")
+if TYPE_CHECKING:
+    from esnode.client import Door
+
+BAD_STATES = ("parked", "quarantined", "unavailable")
 
 
 @click.command()
-@click.option("--rack", metavar="RACK", help="Of another rack: what is known here, totals only.")
+@click.option("--rack", metavar="RACK", help="Of another rack: what its nodes tell.")
 @click.option("--gpus", "has_gpus", is_flag=True, help="Also the devices of the agent's machine.")
 @click.option("--json", "as_json", is_flag=True, help="The document (esnode.power/1).")
 @click.option("--watch", is_flag=False, flag_value="2s", metavar="[TIME]",
@@ -59,55 +64,61 @@ def status(
     """
     paint = colored if wants_color(ctx) else plain
     door = reading_door(ctx)
-    if rack is not None and (other := _other_rack(door, rack, as_json=as_json)):
-        click.echo(other)
-        return
+    read = partial(_read_rack, door, rack)
 
     def show(document: dict[str, Any]) -> str:
         look = Look(width=terminal_width(), units=Units(units), paint=paint)
         with reading_what(door.shown):
+            if "asked_rack" in document:
+                return render_other_rack(document["rack"], str(document["asked_rack"]), look)
             return render(document, look, has_gpus=has_gpus)
 
     if watch is not None:
         interval = max(WATCH_SECONDS_MIN, seconds_of("--watch", watch))
-        _watch(lambda: read_power(door), show, interval, as_json=as_json)
+        _watch(read, show, interval, as_json=as_json)
         return
-    document = read_power(door)
+    document = read()
     click.echo(json.dumps(document, indent=2) if as_json else show(document))
     sys.exit(exit_code(document))
 
 
 def exit_code(document: dict[str, Any]) -> int:
     """Whether the rack is protected, and this node a part of it."""
-    from esnode.power_orders.known import is_outside, whole_of
-
-    demand = whole_of(document, "cap", "demand_watts") or 0
-    floor = whole_of(document, "cap", "floor_watts") or 0
-    is_parked = document["state"] == "parked"  # without work that is how an idle node looks
+    if "asked_rack" in document:
+        currencies = (document["rack"].get("power") or {}).get("currencies") or ()
+        return EXIT_DEGRADED if any(one["grade"] == "C" for one in currencies) else 0
     is_bad = (
         document["state"] in BAD_STATES
-        or (is_parked and (demand > floor or is_outside(document)))
         or bool(document.get("alarms"))
         or any(one["grade"] == "C" or one.get("alarms") for one in document["currencies"])
     )
     return EXIT_DEGRADED if is_bad else 0
 
 
-def _other_rack(door: Any, rack: str, *, as_json: bool) -> str:
-    """What the agent knows of a rack that is not its own; nothing if it is."""
-    from esnode.client import ask
+def _read_rack(door: "Door", rack: str | None) -> dict[str, Any]:
+    """The power document of the agent; of another rack its totals, and what its nodes told."""
+    from esnode.client import AgentRefused, ask
 
+    if rack is None:
+        return read_power(door)
     document = ask(door, "/v1/cluster", schema="esnode.cluster_status/")
     with reading_what(door.shown):
-        if document["asked"]["rack"] == rack:
-            return ""
+        asked = str(document["asked"]["rack"])
+        if asked == rack:
+            return read_power(door)
         found = next((one for one in document["racks"] if one["id"] == rack), None)
         if found is None:
             known = ", ".join(str(one["id"]) for one in document["racks"]) or "none"
             fail(f"unknown rack {rack}; known are {known}", code=EXIT_USAGE)
-        if as_json:
-            return json.dumps({"schema": "esnode.power_rack/1", "rack": found}, indent=2)
-        return render_other_rack(found, str(document["asked"]["rack"]))
+        shown = {"schema": "esnode.power_rack/1", "asked_rack": asked, "rack": found}
+    try:
+        detail = ask(door, f"/v1/racks/{quote(rack)}/power", schema="esnode.power_rack/")
+    except AgentRefused as error:
+        if error.status != 404:  # an earlier version knows the totals alone
+            raise
+        return shown
+    totals = found.get("power") or {}
+    return {**shown, "rack": {**found, "power": {**totals, **detail}}}
 
 
 def _watch(

@@ -70,9 +70,6 @@ class DormantKeys:
     )
     orchestrator_enable_turbo_mode: bool = key(False, BOOLEAN, "Turbo mode.", is_dormant=True)
     orchestrator_enable_bin_packing: bool = key(False, BOOLEAN, "Bin packing.", is_dormant=True)
-    orchestrator_enable_flash_preemption: bool = key(
-        False, BOOLEAN, "Preempt low priorities.", is_dormant=True
-    )
     orchestrator_enable_dataset_prefetch: bool = key(
         False, BOOLEAN, "Prefetch datasets.", is_dormant=True
     )
@@ -81,7 +78,4 @@ class DormantKeys:
     )
     orchestrator_enable_fs_cleanup: bool = key(
         False, BOOLEAN, "Clean filesystems.", is_dormant=True
-    )
-    orchestrator_enable_thermal_management: bool = key(
-        False, BOOLEAN, "Thermal management.", is_dormant=True
     )

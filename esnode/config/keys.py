@@ -17,6 +17,7 @@ from esnode.config.schema import (
     BOOLEAN,
     COUNT,
     INTERVAL,
+    MODE,
     PATH,
     POSITIVE,
     RATIO,
@@ -247,14 +248,6 @@ class Config(DormantKeys):
         "As whom jobs run that come with the token. Needed where the agent runs as root.",
     )
 
-    # -- what the agent may do by itself ---------------------------------------------------------
-    control_preemption: str = key(
-        "observe",
-        ("enforce|observe|off", values.one_of("enforce", "observe", "off")),
-        "Whether a job of low priority that allows it makes room for one of higher priority. With "
-        "observe it is only said what would be done.",
-    )
-
     # -- rack power ------------------------------------------------------------------------------
     power_control: str = key(
         "enforce",
@@ -267,7 +260,8 @@ class Config(DormantKeys):
         2.0,
         INTERVAL,
         "From a power limit's read-back to the moment when the hardware surely keeps it; longer "
-        "than it takes to follow a write. Watts are given away only after it.",
+        "than it takes to follow a write. Watts are given away only after it. "
+        "`esnode power status --gpus` shows what was seen on this machine.",
     )
     power_rest_watts: float | None = key(
         None,
@@ -286,6 +280,38 @@ class Config(DormantKeys):
         WATTS,
         "The most that this machine may draw at its inlet while its rack is governed, whatever its "
         "share is worth.",
+    )
+
+    # -- what the agent may do by itself ---------------------------------------------------------
+    control_thermal: str = key(
+        "observe",
+        MODE,
+        "Whether a GPU that is too hot gets less power and no more work. With observe it is only "
+        "said what would be done.",
+    )
+    control_thermal_per_hour: int = key(
+        60,
+        COUNT,
+        "How many things thermal care may begin within an hour; one more, and it only observes "
+        "until somebody resumes it.",
+    )
+    control_preemption: str = key(
+        "observe",
+        MODE,
+        "Whether a job of low priority that allows it makes room for one of higher priority. With "
+        "observe it is only said what would be done.",
+    )
+    control_preemption_per_hour: int = key(
+        6,
+        COUNT,
+        "How many jobs may be made to make room within an hour; one more, and it only observes "
+        "until somebody resumes it.",
+    )
+    orchestrator_enable_thermal_management: bool = key(
+        False, BOOLEAN, 'The predecessor\'s way to say control_thermal = "enforce".'
+    )
+    orchestrator_enable_flash_preemption: bool = key(
+        False, BOOLEAN, 'The predecessor\'s way to say control_preemption = "enforce".'
     )
 
     # -- where things are ------------------------------------------------------------------------

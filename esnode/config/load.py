@@ -108,11 +108,34 @@ def load(
             problems.append(f"{label}: {_shown(KEYS[name], raw)} {bad}")
         else:
             origins[name] = origin
+    problems += _hear_the_predecessor(parsed, origins)
     if problems:
         raise ConfigError(problems)
     config = Config(**parsed)
     _check_together(config)
     return LoadedConfig(config=config, origins=origins, file=file)
+
+
+PREDECESSORS_MODES = (
+    ("control_thermal", "orchestrator.enable_thermal_management"),
+    ("control_preemption", "orchestrator.enable_flash_preemption"),
+)
+"""Keys of a mode, and the predecessor's: true there means enforce here."""
+
+
+def _hear_the_predecessor(parsed: dict[str, Any], origins: dict[str, Origin]) -> Iterator[str]:
+    """Let the predecessor's keys set the modes; those that contradict are mistakes."""
+    for name, older in PREDECESSORS_MODES:
+        if not parsed.get(KEYS[older].attribute):
+            continue
+        if parsed.get(name, "enforce") != "enforce":
+            yield (
+                f"{name}: is {parsed[name]}, and {older} = true means enforce; take one of them out"
+            )
+            continue
+        parsed[name] = "enforce"
+        if origins[name].source == "default":
+            origins[name] = origins[older]
 
 
 def _candidates(

@@ -65,5 +65,6 @@ RATIO = ("RATIO", values.parse_ratio)
 ADDRESS = ("HOST:PORT", values.parse_address)
 URLS = ("URL[,URL]", values.list_of(values.parse_url))
 WATTS = ("WATTS", values.parse_positive)
+MODE = ("enforce|observe|off", values.one_of("enforce", "observe", "off"))
 
 ALIAS_SETS = ("esnode-core", "dcgm")

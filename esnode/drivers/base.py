@@ -8,6 +8,7 @@ re-opens it by itself after `release` or a driver reload.
 from typing import Protocol
 
 from esnode.readings.gpu import GpuIdentity, GpuInventory, GpuReading
+from esnode.readings.limits import EnforcedLimit
 
 
 class DriverUnavailable(Exception):
@@ -60,8 +61,17 @@ class GpuDriver(Protocol):
         """
         ...
 
+    def read_power_limit(self, gpu: GpuIdentity) -> EnforcedLimit:
+        """What one device obeys, and was asked for: two calls, since it is asked very often.
+
+        Raises:
+            DeviceFault: the device did not answer.
+            DriverUnavailable: the session is gone.
+        """
+        ...
+
     def set_power_limit(self, gpu: GpuIdentity, watts: int) -> None:
-        """Ask for a limit of whole watts. What is in force is what the next `read` shows.
+        """Ask for a limit of whole watts. `read_power_limit` says what is in force then.
 
         Raises:
             PowerLimitRefused: the device kept its old limit.

@@ -5,10 +5,19 @@ from collections.abc import Iterable
 from esnode.metrics.agent import AGENT
 from esnode.metrics.aliases import DCGM, ESNODE_CORE, KUBERNETES, with_index
 from esnode.metrics.cluster import CLUSTER
+from esnode.metrics.control import CONTROL
 from esnode.metrics.gpu import GPU
 from esnode.metrics.host import HOST
 from esnode.metrics.jobs import JOBS
-from esnode.metrics.model import AgentStats, ClusterStats, JobStats, Metric, RackPowerStats, View
+from esnode.metrics.model import (
+    AgentStats,
+    ClusterStats,
+    ControlStats,
+    JobStats,
+    Metric,
+    RackPowerStats,
+    View,
+)
 from esnode.metrics.power import APP, POWER
 from esnode.metrics.power_rack import RACK_POWER
 from esnode.metrics.render import (
@@ -20,7 +29,17 @@ from esnode.metrics.render import (
     Selection,
 )
 
-METRICS: tuple[Metric, ...] = (*HOST, *POWER, *GPU, *APP, *AGENT, *CLUSTER, *RACK_POWER, *JOBS)
+METRICS: tuple[Metric, ...] = (
+    *HOST,
+    *POWER,
+    *GPU,
+    *APP,
+    *AGENT,
+    *CLUSTER,
+    *RACK_POWER,
+    *JOBS,
+    *CONTROL,
+)
 """Every canonical family, in the order in which it is served and documented."""
 
 GROUPS = tuple(dict.fromkeys(metric.group for metric in METRICS))
@@ -56,6 +75,7 @@ __all__ = [
     "TEXT",
     "AgentStats",
     "ClusterStats",
+    "ControlStats",
     "Exposition",
     "JobStats",
     "Metric",

@@ -114,6 +114,22 @@ class RackPowerStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ControlStats:
+    """What this node does by itself, in figures."""
+
+    modes: tuple[Sample, ...] = ()
+    """By feature and mode: 1 for the one that holds."""
+    is_paused: tuple[Sample, ...] = ()
+    """By feature."""
+    actions_total: tuple[Sample, ...] = ()
+    """By feature, mode and result."""
+    skipped_total: tuple[Sample, ...] = ()
+    """By feature and reason."""
+    budgets_remaining: tuple[Sample, ...] = ()
+    """By feature."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class View:
     """All that a family may read."""
 
@@ -125,6 +141,8 @@ class View:
     """None where no rack power is governed."""
     jobs: JobStats | None = None
     """None where this agent runs none."""
+    control: ControlStats | None = None
+    """None where this agent does nothing by itself."""
     hostname: str = ""
     is_per_core: bool = False
     is_per_process: bool = False

@@ -35,6 +35,10 @@ class Machine:
     gpu_limit_watts: float | None = None
     """What the limits of its GPUs could be raised to."""
     gpu_count: int | None = None
+    lowest_watts: float | None = None
+    """What its own agent says that it can be held to."""
+    highest_watts: float | None = None
+    """What its own agent says that it can draw at most."""
 
     @property
     def is_heard(self) -> bool:
@@ -96,6 +100,8 @@ def read_machines(cluster: Document) -> tuple[Machine, ...]:
             gpu_draw_watts=number_of(one, "gpus", "draw_watts", "value"),
             gpu_limit_watts=number_of(one, "gpus", "limit_watts", "value"),
             gpu_count=whole_of(one, "gpus", "total"),
+            lowest_watts=number_of(one, "power", "lowest_watts", "value"),
+            highest_watts=number_of(one, "power", "highest_watts", "value"),
         )
         for one in cluster["nodes"]
     )

@@ -117,8 +117,9 @@ def _propose_slot(
     if (machine.is_asked or is_alike) and own.gpu_maximum_watts is not None:
         highest = own.gpu_maximum_watts
     maximum = None if highest is None else _round_up(rest + highest)
-    if machine.is_asked and own.highest_watts is not None:
-        maximum = own.highest_watts
+    said = own.highest_watts if machine.is_asked else _whole(machine.highest_watts)
+    if said is not None:
+        maximum = said
     floor, reason = _floor(machine, own, asked=asked, rest=rest, is_alike=is_alike, highest=highest)
     slot = WishedSlot(name=f"u{number:02}", node=machine.name, floor_watts=floor)
     return ProposedSlot(slot=slot, machine=machine, maximum_watts=maximum, reason=reason)
@@ -134,10 +135,9 @@ def _floor(
     highest: int | None,
 ) -> tuple[int, str]:
     """What to charge always, and why so much."""
-    if machine.is_asked and own.lowest_watts is not None:
-        return _round_up(
-            own.lowest_watts
-        ), "by its own agent: lowest limits of its devices and rest"
+    said = own.lowest_watts if machine.is_asked else machine.lowest_watts
+    if said is not None:
+        return _round_up(said), "by its own agent: lowest limits of its devices and rest"
     if is_alike and own.lowest_watts is not None and asked is not None:
         beside, of_asked = _beside_watts(machine), _beside_watts(asked)
         if beside is not None and of_asked is not None and beside <= of_asked * ALIKE_RATIO:

@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 
 from esnode.control.arbiter import narrow
 from esnode.control.foreign import SETTLE_SECONDS, Finding, ForeignWriters
+from esnode.control.refusing import TRY_WATTS, RefusedRaises
 from esnode.control.rest import MARGIN_RATIO, Rest
+from esnode.control.settling import Settling
 from esnode.control.split import (
     Chassis,
     NodePart,
@@ -46,6 +48,8 @@ class DeviceLoad:
     draw_watts: float | None
     is_capped: bool | None
     """Whether its limit holds it back; None where it does not say."""
+    age_seconds: float | None = None
+    """Of the draw; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,8 +60,10 @@ class DeviceView:
     enforced_watts: int | None
     draw_watts: float | None
     set_by: str
-    """``esnode``, ``other`` or ``default``."""
+    """``esnode``, ``other``, ``default``, or ``unknown`` where it does not say what it obeys."""
     is_given_up: bool
+    is_refusing: bool
+    """It takes no raise: what it cannot have goes to the others."""
     refusal: str
 
 
@@ -80,6 +86,8 @@ class Devices:
         self._loads: Mapping[str, DeviceLoad] = {}
         self._ours: dict[str, int] = {}
         self._refusals: dict[str, str] = {}
+        self._raises = RefusedRaises()
+        self.settling = Settling()
         self.cap_watts: int | None = None
         """What was last asked for, of the whole machine at its inlet."""
         self.is_raise_waiting = False
@@ -139,6 +147,7 @@ class Devices:
                 draw_watts=self._loads[device].draw_watts if device in self._loads else None,
                 set_by=self._set_by(device),
                 is_given_up=self.foreign.is_given_up(device),
+                is_refusing=self._raises.is_refusing(device),
                 refusal=self._refusals.get(device, ""),
             )
             for device, limits in self._ranges.items()
@@ -164,20 +173,39 @@ class Devices:
         """What came of a write."""
         for outcome in outcomes:
             device, before = outcome.device, self._limits.get(outcome.device)
+            shows = self._may_show(device)
+            is_raise = shows is not None and outcome.asked_watts > shows
             if isinstance(outcome, LimitRefused):
                 self._refusals[device] = outcome.reason
+                if is_raise:
+                    self._raises.refused(device, now)
                 requested = None if before is None else before.requested_watts
             else:
                 self._refusals.pop(device, None)
+                is_lowering = shows is not None and outcome.asked_watts < shows
+                if is_raise or is_lowering:
+                    self.settling.limited(
+                        device, outcome.asked_watts, is_lowering=is_lowering, now=now
+                    )
+                if is_raise:
+                    self._raises.took(device)
                 self._ours[device] = requested = outcome.asked_watts
                 self.foreign.wrote(device, outcome.asked_watts, now)
             self._limits[device] = EnforcedLimit(
                 device=device, enforced_watts=outcome.enforced_watts, requested_watts=requested
             )
 
-    def loaded(self, loads: Mapping[str, DeviceLoad]) -> None:
+    def loaded(self, loads: Mapping[str, DeviceLoad], now: float) -> None:
         """What the devices do."""
         self._loads = loads
+        self.settling.drew(
+            {
+                device: (load.draw_watts, load.age_seconds)
+                for device, load in loads.items()
+                if load.draw_watts is not None and load.age_seconds is not None
+            },
+            now,
+        )
 
     @property
     def devices_watts(self) -> float | None:
@@ -211,8 +239,16 @@ class Devices:
         wanted: list[Limit] = []
         for limit in split(self.cap_watts, parts, chassis):
             shows = self._may_show(limit.device)
+            if (
+                shows is not None
+                and limit.watts > shows
+                and self._raises.is_resting(limit.device, now)
+            ):
+                continue
             if shows is None or limit.watts < shows:
                 wanted.append(limit)
+            elif limit.watts == shows and limit.device not in self._ours:
+                wanted.append(limit)  # of an earlier life, or of somebody else: ours from now on
             elif limit.watts > shows:
                 more = max(0, limit.watts - self._peak(limit.device, now))
                 if more > max(0, room):
@@ -237,11 +273,19 @@ class Devices:
                 range=counted, demand_watts=demand, is_settable=False, enforced_watts=found
             )
         return NodePart(
-            range=narrow(limits, self.foreign.ceiling_watts(device)),
+            range=narrow(limits, self._ceiling_watts(device)),
             demand_watts=demand,
             is_settable=True,
             enforced_watts=self._may_show(device),
         )
+
+    def _ceiling_watts(self, device: str) -> int | None:
+        """What it may get at most: what somebody else, or its own refusal, leaves of its range."""
+        ceilings = [self.foreign.ceiling_watts(device)]
+        shows = self._may_show(device)
+        if shows is not None and self._raises.is_refusing(device):
+            ceilings.append(shows + TRY_WATTS)
+        return min((one for one in ceilings if one is not None), default=None)
 
     def _enforced(self, device: str) -> int | None:
         limit = self._limits.get(device)
@@ -275,8 +319,12 @@ class Devices:
     def _set_by(self, device: str) -> str:
         limit, limits = self._limits.get(device), self._ranges[device]
         if limit is None or limit.enforced_watts is None:
-            return "other"
-        if limit.enforced_watts == self._ours.get(device):
+            return "unknown"
+        is_others = self.foreign.is_given_up(device) or self.foreign.ceiling_watts(device)
+        if not is_others and self._ours.get(device) in (
+            limit.enforced_watts,
+            limit.requested_watts,  # on its way there
+        ):
             return "esnode"
         return "default" if limit.enforced_watts == limits.default_watts else "other"
 

@@ -3,7 +3,8 @@
 Its own file because an agent joins, leaves and is withdrawn while it runs, and because a node that
 never trades still shows its rack. The order is a promise: the ledgers are read, or begun, before
 operators are heard, and nothing is written to the hardware before an operator has decreed a budget
-for this rack. It must not know how a cap is kept (`governing`).
+for this rack. A machine that may hold watts is governed without a host, too, by its books alone. It
+must not know how a cap is kept (`governing`).
 """
 
 from collections.abc import Mapping
@@ -11,12 +12,13 @@ from dataclasses import replace
 
 import trio
 
-from cluster.gossip.effects import Deliver
+from cluster.gossip.effects import Deliver, PersistEpoch
 from cluster.host import Host
 from cluster.peer import Effect, OperatorSpoke
 from cluster.rack.ledger.book import Book
 from cluster.rack.model import NodeState
 from cluster.rack.units import CurrencyId
+from esnode.powering.alone import Alone, open_alone
 from esnode.powering.audit import keep_gate_file
 from esnode.powering.fitting import fit_state
 from esnode.powering.governing import POWER_CHANNEL, Governed
@@ -31,6 +33,8 @@ ALONE = (
     "this machine has an account of its rack's power, and takes no part in its cluster now: its "
     "cap is not set; see `esnode cluster status`"
 )
+ALONE_SECONDS = 3.0
+"""For a host to begin, before this machine is governed without one."""
 
 
 class Powering:
@@ -55,12 +59,15 @@ class Powering:
     def begin(self, host: Host) -> None:
         """A host runs from now on; what it knows now is what was on disk."""
         self.host = host
+        self._life.cancel()  # of a machine that was governed alone
         self.means.heard.forget()
         self.means.heard.read_charters(host, rack_currency(host))
         self._host_changed.set()
 
     def end(self) -> None:
-        """It runs no more; the hardware keeps its caps."""
+        """It runs no more, if it ever did; the hardware keeps its caps."""
+        if self.host is None:
+            return  # who is governed alone goes on being so while a host cannot begin
         self.host, self.governed = None, None
         self._life.cancel()
         self._host_changed.set()
@@ -70,6 +77,9 @@ class Powering:
         if isinstance(effect, Deliver):
             if effect.message.channel == POWER_CHANNEL and self.governed is not None:
                 self.governed.hear_message(effect)
+        elif isinstance(effect, PersistEpoch):
+            if self.governed is not None:
+                self.governed.hear_set_back()
         elif isinstance(effect, OperatorSpoke):
             self._has_news.set()
             if self.governed is not None:
@@ -89,6 +99,7 @@ class Powering:
     def dress(self, state: NodeState) -> NodeState:
         """The state of this node with its cap and its accounts."""
         governed, host, now = self.governed, self.host, self.means.clock()
+        state = self._with_bounds(state)
         if governed is not None:
             in_force = governed.actuator.view(now).in_force_watts
             cap = None if in_force is None else float(governed.floor_watts + in_force)
@@ -98,6 +109,17 @@ class Powering:
             identity = host.keys.identity
             self.means.heard.hear_own(identity.name, identity.node_id, state, now)
         return state
+
+    def _with_bounds(self, state: NodeState) -> NodeState:
+        """The state with what this machine can be held to, and what it can draw."""
+        if isinstance(self.hardware, Hardwareless) or not self.hardware.devices.parts():
+            return state
+        devices = self.hardware.devices
+        return replace(
+            state,
+            power_lowest_watts=float(devices.lowest_watts) if devices.is_any_settable else None,
+            power_highest_watts=float(devices.highest_watts),
+        )
 
     @property
     def budget_watts(self) -> int | None:
@@ -122,7 +144,7 @@ class Powering:
                 if host is not None:
                     with trio.CancelScope() as self._life:
                         await self._take_part(host)
-                elif not means.gate.is_governed:
+                else:
                     await self._begin_alone()
                 if self.host is host:
                     await self._host_changed.wait()
@@ -137,16 +159,30 @@ class Powering:
             self.static_reason = self.static_reason or why
 
     async def _begin_alone(self) -> None:
-        """Without a host nobody sets the cap: a machine that may hold watts starts no work."""
-        holds_any = await trio.to_thread.run_sync(self.means.logs.holds_any, abandon_on_cancel=True)
+        """Without a host a machine that may hold watts keeps the cap that its books say."""
+        means = self.means
+        holds_any = await trio.to_thread.run_sync(means.logs.holds_any, abandon_on_cancel=True)
         if self.host is not None:
             return
-        if holds_any:
-            self.means.gate.close(ALONE, is_governed=True)
-        else:
-            self.means.gate.open()
+        if not holds_any:
+            if not means.gate.is_governed:
+                means.gate.open()
+            return
+        if not means.gate.is_governed:
+            means.gate.close(ALONE, is_governed=True)
+        if self.static_reason:
+            return
+        with trio.move_on_after(ALONE_SECONDS):
+            await self._host_changed.wait()
+            return
+        alone = await trio.to_thread.run_sync(
+            open_alone, means.logs.state_folder, abandon_on_cancel=True
+        )
+        if alone is not None and not self._host_changed.is_set():
+            with trio.CancelScope() as self._life:
+                await self._take_part(alone)
 
-    async def _take_part(self, host: Host) -> None:
+    async def _take_part(self, host: Host | Alone) -> None:
         means, currency = self.means, rack_currency(host)
         if self.static_reason or isinstance(self.hardware, Hardwareless):
             if not means.gate.is_governed:
@@ -169,7 +205,7 @@ class Powering:
             await self._govern(host, currency, books, is_lost=is_lost)
 
     async def _read_ledgers(
-        self, host: Host, currency: CurrencyId, named: frozenset[CurrencyId]
+        self, host: Host | Alone, currency: CurrencyId, named: frozenset[CurrencyId]
     ) -> tuple[Mapping[CurrencyId, Book], bool]:
         own = host.keys.identity.node_id
         ledgers = await trio.to_thread.run_sync(
@@ -189,7 +225,12 @@ class Powering:
         await trio.sleep(READ_AGAIN_SECONDS)
 
     async def _govern(
-        self, host: Host, currency: CurrencyId, books: Mapping[CurrencyId, Book], *, is_lost: bool
+        self,
+        host: Host | Alone,
+        currency: CurrencyId,
+        books: Mapping[CurrencyId, Book],
+        *,
+        is_lost: bool,
     ) -> None:
         assert not isinstance(self.hardware, Hardwareless)
         governed = Governed(self.means, self.hardware, host, currency, books, may_found=not is_lost)
@@ -199,7 +240,7 @@ class Powering:
         finally:
             self.governed = None
 
-    async def _watch(self, host: Host, currency: CurrencyId, *, is_once: bool) -> None:
+    async def _watch(self, host: Host | Alone, currency: CurrencyId, *, is_once: bool) -> None:
         """Only listen to operators; until they decree something where that is asked."""
         while True:
             await self._has_news.wait()
@@ -208,7 +249,7 @@ class Powering:
             if is_once and self.means.heard.charters:
                 return
 
-    def _named(self, host: Host) -> frozenset[CurrencyId]:
+    def _named(self, host: Host | Alone) -> frozenset[CurrencyId]:
         """In which currencies operators had given shares to this node before this life."""
         own = host.keys.identity.node_id
         return frozenset(
@@ -218,6 +259,6 @@ class Powering:
         )
 
 
-def rack_currency(host: Host) -> CurrencyId:
+def rack_currency(host: Host | Alone) -> CurrencyId:
     """What every machine of the rack of this node is under."""
     return CurrencyId(f"rack:{host.keys.identity.rack}")

@@ -8,7 +8,8 @@ the end of a life**, however it ends. It must not know how operators or members 
 
 import random
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import trio
 
@@ -20,7 +21,7 @@ from cluster.ids import NodeId
 from cluster.keyring import Ed25519Verifier
 from cluster.rack.actuator import Actuator, GateClosed, GateOpened, HardwareRefused
 from cluster.rack.ledger.book import Book
-from cluster.rack.ledger.messages import decode_message
+from cluster.rack.ledger.messages import Stated, decode_message
 from cluster.rack.part import row_of
 from cluster.rack.power import RackPower
 from cluster.rack.power_effects import (
@@ -35,6 +36,7 @@ from cluster.rack.power_effects import (
 )
 from cluster.rack.units import CurrencyId
 from cluster.signatures import RememberingVerifier
+from esnode.powering.alone import Alone
 from esnode.powering.entries import describe_entry
 from esnode.powering.fitting import fit_message
 from esnode.powering.hardware import PowerHardware
@@ -62,7 +64,7 @@ class Governed:
         self,
         means: Means,
         hardware: PowerHardware,
-        host: Host,
+        host: Host | Alone,
         currency: CurrencyId,
         books: Mapping[CurrencyId, Book],
         *,
@@ -72,7 +74,8 @@ class Governed:
         self._hardware = hardware
         self._host = host
         self._currency = currency
-        self._own: NodeId = host.keys.identity.node_id
+        self.identity = host.keys.identity
+        self._own: NodeId = self.identity.node_id
         devices = hardware.devices
         floor = floor_of(means.heard.charters.values(), self._own)
         self._slot_floor = floor
@@ -177,7 +180,12 @@ class Governed:
     async def _write(self, order: SetCap) -> None:
         cap_watts = self.floor_watts + order.watts
         before = self._hardware.devices.in_force_watts
-        in_force = await self._hardware.set_cap(cap_watts, order.reason)
+        in_force = await self._hardware.set_cap(
+            cap_watts,
+            order.reason,
+            self._seen_meanwhile,
+            is_overtaken=lambda: self.actuator.is_lower_wanted(order.watts),
+        )
         self._means.counts["cap_writes"] += 1
         self._means.audit.add(
             "cap",
@@ -187,6 +195,10 @@ class Governed:
             in_force_watts=in_force,
         )
         self._do(self.power.written(self._above_floor(in_force), self._means.clock()))
+
+    def _seen_meanwhile(self, in_force_watts: int | None, begun: float) -> None:
+        in_force = self._above_floor(in_force_watts)
+        self._do(self.power.observed(in_force, self._means.clock(), begun=begun))
 
     def _above_floor(self, watts: int | None) -> int | None:
         return None if watts is None else max(0, watts - self.floor_watts)
@@ -198,6 +210,14 @@ class Governed:
         self._inbox.append(delivered)
         self._has_news.set()
 
+    def hear_set_back(self) -> None:
+        """Gossip has outlived a later life of this node: a copy, or a disk that was set back."""
+        self._means.alarm(
+            "others have heard a later life of this node: its disk or its memory was set back, or "
+            "somebody goes on with a copy of its key; all are asked what they remember of it"
+        )
+        self._do(self.power.doubt(self._means.clock()))
+
     def hear_operators(self) -> None:
         """Operators have decreed something, maybe about power."""
         self._is_log_new = True
@@ -207,19 +227,31 @@ class Governed:
         while True:
             if self._is_log_new:
                 self._is_log_new = False
-                self._obey()
+                self._obey(are_kept=False)
+                if self._nursery is not None:
+                    self._nursery.start_soon(self._obey_what_is_kept)
             while self._inbox:
                 self._receive(self._inbox.popleft())
             await self._has_news.wait()
             self._has_news = trio.Event()
 
-    def _obey(self) -> None:
+    def _obey(self, *, are_kept: bool) -> None:
         heard = self._means.heard
         heard.read_charters(self._host, self._currency)
         if floor_of(heard.charters.values(), self._own) != self._slot_floor:
             self._scope.cancel()  # another slot: the next life counts from its floor
             return
-        self._do(self.power.hear_charters(heard.charters, self._means.clock()))
+        now = self._means.clock()
+        self._do(self.power.hear_charters(heard.charters, now, are_kept=are_kept))
+
+    async def _obey_what_is_kept(self) -> None:
+        """Budgets are obeyed at once; what is signed waits until the records are on disk."""
+        host = self._host
+        if not isinstance(host, Alone) and await host.kept() is not None:
+            await trio.sleep(ARRANGE_SECONDS)  # the disk refuses: budgets are obeyed meanwhile
+            self.hear_operators()
+            return
+        self._obey(are_kept=True)  # before anybody else has a turn
 
     def _receive(self, delivered: Deliver) -> None:
         try:
@@ -228,9 +260,26 @@ class Governed:
             self._means.counts["malformed"] += 1
             return
         row, now = row_of(message), self._means.clock()
-        if row is not None and row.node_id == delivered.sender:
-            self._means.heard.hear_row(currency, row, now)
-        self._do(self.power.receive(delivered.sender, currency, message, now))
+        with self._guarded(delivered.sender.short):
+            if row is not None and row.node_id == delivered.sender:
+                self._means.heard.hear_row(currency, row, now)
+            self._do(self.power.receive(delivered.sender, currency, message, now))
+
+    @contextmanager
+    def _guarded(self, sender: str) -> Iterator[None]:
+        """Whatever a member says ends no life of ours: an error of this code is told and counted.
+
+        Whoever can end every agent with one message would else do so.
+        """
+        try:
+            yield
+        except Exception as error:
+            self._means.counts["faults"] += 1
+            self._means.alarm(
+                f"what {sender} said of rack power could not be worked out and was dropped: "
+                f"{type(error).__name__}; report it"
+            )
+            log.exception("power_message_failed", sender=sender)
 
     def tick(self, snapshot: Snapshot, rows: Rows) -> None:
         """A second has passed: what the machine does, and what rack mates have told."""
@@ -242,8 +291,9 @@ class Governed:
             snapshot, devices, self.floor_watts, is_short=self.power.is_short, now=now
         )
         self._do(self.power.want(wants, now))
-        if rows:
-            self._do(self.power.hear_rows(rows, now))
+        for currency, row in rows:
+            with self._guarded(row.node_id.short):
+                self._do(self.power.hear_rows([(currency, row)], now))
         reading = rack_reading(means.heard, self._currency, self._own, now)
         if reading is not None:
             self._do(self.power.measured(self._currency, reading.watts, reading.age_seconds, now))
@@ -292,6 +342,11 @@ class Governed:
         payload = fit_message(effect.currency, effect.message)
         if payload is None:
             self._means.counts["too_large"] += 1
+            if isinstance(effect.message, Stated):
+                self._means.alarm(
+                    f"{effect.currency}: a last word does not fit into a datagram, so the epoch "
+                    "cannot end; retire fewer at a time, or report it"
+                )
             return
         message = Application(channel=POWER_CHANNEL, priority=0, payload=payload)
         self._send_once(effect.to, message)
@@ -305,6 +360,8 @@ class Governed:
 
     def _send_once(self, to: tuple[NodeId, ...], message: Application) -> None:
         host = self._host
+        if isinstance(host, Alone):
+            return  # what must arrive is sent again by the next life
         for node_id in to:
             host.submit(host.peer.send_application(node_id, message, host.now))
             self._means.counts["sent"] += 1

@@ -84,14 +84,26 @@ class PowerHardware:
             await self.arrange("an unknown writer raised a limit")
         return self.devices.in_force_watts
 
-    async def set_cap(self, cap_watts: int, reason: str) -> int | None:
-        """Bring the machine to a cap at its inlet; what is in force then, None for unknown."""
+    async def set_cap(
+        self,
+        cap_watts: int,
+        reason: str,
+        seen: Callable[[int | None, float], None],
+        *,
+        is_overtaken: Callable[[], bool] = lambda: False,
+    ) -> int | None:
+        """Bring the machine to a cap at its inlet; what is in force then, None for unknown.
+
+        `seen` is told of each look while the devices are on their way, and when it began. Nothing
+        is waited for once a lower cap is wanted (`is_overtaken`): that one goes out at once.
+        """
         self.devices.cap_watts = cap_watts
         await self._order(reason)
         end = self._clock() + max(OBEY_SECONDS_MIN, self.devices.settle_seconds)
-        while not self._is_obeyed(cap_watts) and self._clock() < end:
+        while not (self._is_obeyed(cap_watts) or is_overtaken() or self._clock() >= end):
             await trio.sleep(POLL_SECONDS)
-            await self.look()
+            begun = self._clock()
+            seen(await self.look(), begun)
         return None if self.trouble is not None else self.devices.in_force_watts
 
     async def arrange(self, reason: str) -> None:

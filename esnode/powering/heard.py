@@ -14,6 +14,7 @@ from cluster.rack.model import NodeState
 from cluster.rack.rows import Row
 from cluster.rack.units import CurrencyId
 from esnode.cluster_reports import state_of
+from esnode.powering.alone import Alone
 from esnode.status.power import MateFact, RowFact
 
 Rows = list[tuple[CurrencyId, Row]]
@@ -30,7 +31,7 @@ class Heard:
         self._states: dict[NodeId, bytes] = {}
         """As they came: what has not changed is not read again."""
 
-    def read_charters(self, host: Host, rack_currency: CurrencyId) -> None:
+    def read_charters(self, host: Host | Alone, rack_currency: CurrencyId) -> None:
         """Read the operators' log anew."""
         own = host.keys.identity.node_id
         charters = read_charters(host.peer.roster.log.records)

@@ -3,6 +3,7 @@
 Its own file because it reads everything and changes nothing. It must not know how it is shown.
 """
 
+from cluster.rack.actuator import ActuatorView
 from cluster.rack.power_effects import PowerView
 from esnode.powering.driver import Powering
 from esnode.powering.means import Hardwareless
@@ -16,6 +17,8 @@ def known_of(powering: Powering) -> PowerKnown:
     view = None if governed is None else governed.power.view(now)
     state, detail = _state(powering, view)
     identity = None if host is None else host.keys.identity
+    if identity is None and governed is not None:
+        identity = governed.identity
     devices = None if isinstance(powering.hardware, Hardwareless) else powering.hardware.devices
     is_found = devices is not None and bool(devices.parts())
     trouble = means.logs.trouble
@@ -34,6 +37,7 @@ def known_of(powering: Powering) -> PowerKnown:
         settle_seconds=means.terms.settle_seconds,
         draw_watts=draw.watts,
         draw_source=draw.source,
+        settle_seen=None if devices is None else devices.settling.seen,
         view=view,
         devices=() if devices is None else _device_facts(powering),
         charters=means.heard.charters,
@@ -67,11 +71,31 @@ def _state(powering: Powering, view: PowerView | None) -> tuple[str, str]:
         if _stands_static(powering):
             return "static", "its slot is counted at its maximum by the operators' record"
         return "parked", view.reason
-    if any(ledger.epoch is None or not ledger.complied.sequence for ledger in view.ledgers):
+    is_begun = [ledger.epoch is not None and ledger.complied.sequence for ledger in view.ledgers]
+    if not (is_begun and all(is_begun)):
         return "starting", "its cap is not set and settled yet"
-    if view.actuator.wanted_watts == 0:
-        return "parked", f"it holds no watts above its floor: {view.reason}"
+    governed, hardware = powering.governed, powering.hardware
+    if governed is not None and not isinstance(hardware, Hardwareless):
+        lowest = hardware.devices.lowest_watts
+        why = parked_reason(view.actuator, floor_watts=governed.floor_watts, lowest_watts=lowest)
+        if why:
+            return "parked", f"{why}: {view.reason}"
+    if powering.host is None:
+        return "enforcing", "its part of the cluster does not run: its cap is what its books say"
     return "enforcing", view.reason
+
+
+def parked_reason(actuator: ActuatorView, *, floor_watts: int, lowest_watts: int) -> str:
+    """Why no work can run under the cap that should be in force; empty where some can.
+
+    A node that idles at its floor is not parked: its machine can be held there.
+    """
+    if actuator.wanted_watts is None:
+        return ""
+    cap_watts = floor_watts + actuator.wanted_watts
+    if cap_watts >= lowest_watts:
+        return ""
+    return f"its cap of {cap_watts} W is below {lowest_watts} W, the lowest that its machine keeps"
 
 
 def _stands_static(powering: Powering) -> bool:
@@ -94,6 +118,7 @@ def _device_facts(powering: Powering) -> tuple[DeviceFact, ...]:
             draw_watts=one.draw_watts,
             set_by=one.set_by,
             is_given_up=one.is_given_up,
+            is_refusing=one.is_refusing,
             refusal=one.refusal,
         )
         for one in powering.hardware.devices.views()

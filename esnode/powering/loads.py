@@ -107,4 +107,5 @@ def _gpu_load(state: GpuState) -> DeviceLoad:
     return DeviceLoad(
         draw_watts=reading.power_watts,
         is_capped=None if reasons is None else POWER_CAP in reasons,
+        age_seconds=state.age_seconds,
     )

@@ -2,9 +2,10 @@
 
 Its own file because of its promises. What was handed in is written in order, all that waits with
 one sync; `kept` is told only of what is on disk; a disk that refuses is tried again for ever, since
-an entry is never taken back. A log that contradicts itself, or that a later version wrote, is left
-alone, and this node then holds nothing. That a log is missing where one was is noticed by a mark
-beside the node's key. It must not know what an entry leads to.
+an entry is never taken back. A log that contradicts itself, that is damaged anywhere but at its
+end, or that a later version wrote, is left alone, and this node then holds nothing. That a log is
+missing where one was is noticed by a mark beside the node's key. It must not know what an entry
+leads to.
 """
 
 import contextlib
@@ -18,7 +19,7 @@ from urllib.parse import quote, unquote
 
 import trio
 
-from cluster.durable import DurableFailed, RecordLog
+from cluster.durable import DamagedWithin, DurableFailed, RecordLog
 from cluster.errors import Malformed
 from cluster.identity.files import node_folder, sync_folder
 from cluster.ids import NodeId
@@ -38,6 +39,7 @@ RETRY_SECONDS = 0.5
 RETRY_SECONDS_MAX = 10.0
 _SUFFIX = ".log"
 _PREFIX = "ledger-"
+_WHAT_TO_DO = "this node holds nothing; retire it, or put back the file as it was"
 
 Kept = Callable[[CurrencyId, int], None]
 
@@ -70,7 +72,7 @@ class PowerLogs:
 
     def __init__(self, state_folder: Path, complain: Callable[[str], None]) -> None:
         """`complain` is told once, in a line, when the disk begins to refuse."""
-        self._state_folder = state_folder
+        self.state_folder = state_folder
         self.folder = state_folder / FOLDER
         self._complain = complain
         self._logs: dict[CurrencyId, _Log] = {}
@@ -81,6 +83,8 @@ class PowerLogs:
         self.trouble: str | None = None
         """Why entries wait, in one line, while that is so."""
         self.written_total = 0
+        self._cuts: list[str] = []
+        """Told by the next `begin`: whoever reads a log first cuts it."""
 
     # -- reading ----------------------------------------------------------------------------------
 
@@ -106,7 +110,7 @@ class PowerLogs:
                 raise LedgerUnusable(f"{self.folder}: {error.strerror}") from None
             for path in paths:
                 self._read(path, own, notes)
-            mark = node_folder(self._state_folder) / MARK
+            mark = node_folder(self.state_folder) / MARK
             is_lost = any(one not in self._logs for one in named) or (
                 mark.exists() and rack_currency not in self._logs
             )
@@ -117,6 +121,8 @@ class PowerLogs:
             except (DurableFailed, OSError) as error:
                 raise LedgerUnusable(f"{self.folder}: no ledger can be begun: {error}") from None
             books = {currency: log.book for currency, log in self._logs.items()}
+            notes += self._cuts
+            self._cuts = []
             return Ledgers(books=books, is_lost=is_lost, notes=tuple(notes))
 
     def holds_any(self) -> bool:
@@ -127,8 +133,9 @@ class PowerLogs:
         with self._in_use:
             try:
                 for path in sorted(self.folder.glob(f"{_PREFIX}*{_SUFFIX}")):
-                    records = RecordLog(path, KIND).load().records
-                    entries = (decode_entry(record) for record in records if record)
+                    kept = RecordLog(path, KIND).load(may_lose_records=False)
+                    self._note_cut(path, kept.cut_bytes)
+                    entries = (decode_entry(record) for record in kept.records if record)
                     if not all(_says_nothing(entry) for entry in entries):
                         return True
             except (DurableFailed, Malformed, OSError):
@@ -139,7 +146,7 @@ class PowerLogs:
         currency = CurrencyId(unquote(path.name[len(_PREFIX) : -len(_SUFFIX)]))
         file = RecordLog(path, KIND)
         try:
-            kept = file.load()
+            kept = file.load(may_lose_records=False)
             entries = [decode_entry(record) for record in kept.records if record]
             if not entries:
                 return
@@ -149,19 +156,21 @@ class PowerLogs:
                 notes.append(f"{path}: is that of another key; kept under its name")
                 return
             book = replay(Book(node_id=own, currency=currency), entries)
+        except DamagedWithin as error:
+            raise LedgerUnusable(f"{error}: {_WHAT_TO_DO}") from None
         except DurableFailed as error:
             raise LedgerUnusable(str(error)) from None
         except Malformed as error:
-            raise LedgerUnusable(
-                f"{path}: contradicts itself ({error}): this node holds nothing; retire it, or put "
-                "back the file as it was"
-            ) from None
-        if kept.cut_bytes:
-            notes.append(f"{path}: cut a damaged end of {kept.cut_bytes} bytes, kept as .cut")
+            raise LedgerUnusable(f"{path}: contradicts itself ({error}): {_WHAT_TO_DO}") from None
+        self._note_cut(path, kept.cut_bytes)
         log = _Log(file=file, book=book, entries_count=len(entries))
         self._logs[currency] = log
         if log.entries_count > COMPACT_ENTRIES:
             _compact(log)
+
+    def _note_cut(self, path: Path, cut_bytes: int) -> None:
+        if cut_bytes:
+            self._cuts.append(f"{path}: cut a damaged end of {cut_bytes} bytes, kept as .cut")
 
     def _found(self, own: NodeId, currency: CurrencyId) -> None:
         path = self.folder / f"{_PREFIX}{quote(currency, safe=':')}{_SUFFIX}"

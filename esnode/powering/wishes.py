@@ -23,7 +23,7 @@ class Wishes:
     def take(self, snapshot: Snapshot, devices: Devices, *, is_settled: bool, now: float) -> None:
         """What the machine does now; `is_settled` while its cap is in force for long enough."""
         loads = device_loads(snapshot)
-        devices.loaded(loads)
+        devices.loaded(loads, now)
         watts = devices.devices_watts
         self._learning.observe(
             devices.rest,

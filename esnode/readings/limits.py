@@ -5,6 +5,7 @@ plans it share these words. All are whole watts: a range's ends and what is in f
 since a bound that is rounded down is none. It must not know watts of a node or a rack.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,3 +70,8 @@ class LimitRefused:
 
 
 LimitOutcome = LimitWritten | LimitRefused
+
+
+def round_up(watts: float | None) -> int | None:
+    """Whole watts that are not below these; unknown stays unknown."""
+    return None if watts is None else math.ceil(watts)

@@ -139,6 +139,14 @@ def describe_node(row: NodeRow, *, now_unix_seconds: float) -> Document:
                 None if state is None else state.power_cap_watts, age_seconds=age, source="agent"
             ),
             "limit_watts": quantity(None),
+            "lowest_watts": quantity(
+                None if state is None else state.power_lowest_watts, age_seconds=age, source="agent"
+            ),
+            "highest_watts": quantity(
+                None if state is None else state.power_highest_watts,
+                age_seconds=age,
+                source="agent",
+            ),
         },
         "gpus": _node_gpus(state, age),
         "cpu_utilization_ratio": quantity(

@@ -7,6 +7,7 @@ know how anything was heard.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 from cluster.ids import NodeId
 from cluster.rack.ledger.charter import Charter
@@ -14,6 +15,7 @@ from cluster.rack.ledger.ledger import LedgerView
 from cluster.rack.power_effects import PowerView
 from cluster.rack.rows import Row
 from cluster.rack.units import CurrencyId
+from esnode.control.settling import SettleSeen
 from esnode.readings.limits import LimitRange
 from esnode.status.gpu import Document
 
@@ -29,6 +31,8 @@ class DeviceFact:
     draw_watts: float | None
     set_by: str
     is_given_up: bool
+    is_refusing: bool = False
+    """It takes no raise."""
     refusal: str
 
 
@@ -72,6 +76,9 @@ class PowerKnown:
     highest_watts: int | None = None
     """What it can draw at most."""
     settle_seconds: float = 0.0
+    """As configured."""
+    settle_seen: SettleSeen | None = None
+    """What lowerings on this machine have shown of it."""
     draw_watts: float | None = None
     draw_source: str = ""
     view: PowerView | None = field(repr=False, default=None)
@@ -115,9 +122,33 @@ def describe_cap(known: PowerKnown) -> Document:
         "cover_watts": 0 if view is None else view.cover_watts,
         "throttle_watts": 0 if view is None else view.throttle_watts,
         "settle_seconds": known.settle_seconds,
+        "settle_seen": describe_settle(known.settle_seen),
         "is_settled": actuator is not None and actuator.is_settled,
         "is_refusing": actuator is not None and actuator.is_refusing,
     }
+
+
+def describe_settle(seen: SettleSeen | None) -> Document | None:
+    """How long draws took to fall after lowerings; None before any showed it."""
+    if seen is None:
+        return None
+    return {
+        "at_least_seconds": round(seen.at_least_seconds, 2),
+        "at_most_seconds": round(seen.at_most_seconds, 2),
+        "lowerings_count": seen.lowerings_count,
+    }
+
+
+def settle_alarm(known: PowerKnown) -> str:
+    """That the configured settle time is too short for what was seen; empty where it is not."""
+    seen = known.settle_seen
+    if seen is None or seen.at_least_seconds <= known.settle_seconds:
+        return ""
+    return (
+        f"power_settle is {known.settle_seconds:g} s, and draws took {seen.at_least_seconds:.1f} s "
+        f"and more to fall after a lowering (99th of 100, by {seen.lowerings_count} seen): "
+        f"set it to {ceil(seen.at_most_seconds)}s"
+    )
 
 
 def describe_devices(known: PowerKnown) -> list[Document]:
@@ -138,6 +169,7 @@ def describe_devices(known: PowerKnown) -> list[Document]:
                 "draw_watts": whole(fact.draw_watts),
                 "set_by": fact.set_by,
                 "is_given_up": fact.is_given_up,
+                "is_refusing": fact.is_refusing,
                 "refusal": fact.refusal,
             }
         )

@@ -5,7 +5,7 @@ themselves meet. Pure. It must not know how any of them came.
 """
 
 from cluster.ids import NodeId
-from cluster.rack.activation import Activation, SlotFact, activation
+from cluster.rack.activation import SILENT_SECONDS, Activation, SlotFact, activation
 from cluster.rack.ledger.book import NO_VERSION
 from cluster.rack.ledger.charter import Charter
 from cluster.rack.ledger.decrees import MILLION, Slot
@@ -20,6 +20,7 @@ from esnode.status.power import (
     RowFact,
     describe_cap,
     describe_devices,
+    settle_alarm,
     whole,
 )
 
@@ -39,7 +40,7 @@ def describe_power(known: PowerKnown) -> Document:
         "cap": describe_cap(known),
         "devices": describe_devices(known),
         "currencies": [describe_currency(known, currency) for currency in sorted(known.charters)],
-        "alarms": list(known.alarms),
+        "alarms": [line for line in (*known.alarms, settle_alarm(known)) if line],
     }
 
 
@@ -57,6 +58,7 @@ def describe_currency(known: PowerKnown, currency: CurrencyId) -> Document:
         "grade": graded.grade,
         "grade_reason": grade_reason(graded),
         "missing_slots": list(graded.missing),
+        "outside_nodes": list(graded.outside),
         "budget_watts": charter.budget_watts,
         "margin_ratio": charter.founded.margin_ppm / MILLION,
         "floors_watts": sum(slot.floor_watts for slot in charter.slots),
@@ -81,13 +83,20 @@ def grade(known: PowerKnown, charter: Charter) -> Activation:
     return activation(
         [_fact(known, charter, slot) for slot in charter.slots],
         charter.version,
+        outside=_outside(known, charter),
     )
 
 
 def grade_reason(graded: Activation) -> str:
     """The grade in a line."""
+    reasons = []
     if graded.missing:
-        return f"unprotected: nothing is known to hold {', '.join(graded.missing)}"
+        reasons.append(f"nothing is known to hold {', '.join(graded.missing)}")
+    if graded.outside:
+        verb = "stands" if len(graded.outside) == 1 else "stand"
+        reasons.append(f"{', '.join(graded.outside)} {verb} in no slot")
+    if reasons:
+        return f"unprotected: {'; '.join(reasons)}"
     if graded.late:
         return f"still on an older budget: {', '.join(graded.late)}"
     if graded.silent:
@@ -96,20 +105,49 @@ def grade_reason(graded: Activation) -> str:
 
 
 def stranded_watts(known: PowerKnown, charter: Charter) -> int | None:
-    """What members hold who do not answer: nobody else can use it; None while nobody is known."""
-    live = [
-        fact
+    """What members hold who do not answer: nobody else can use it; None while it is not known.
+
+    Only accounts of one epoch add up: while a member that answers has told nothing in the present
+    one, what it holds is not known.
+    """
+    live = {
+        fact.row.node_id: fact.row
         for (currency, _), fact in known.rows.items()
         if currency == charter.currency and fact.age_seconds <= ROW_ALIVE_SECONDS
-    ]
+    }
     if not live:
         return None
-    ids = [fact.row.node_id for fact in live]
-    held = sum(fact.row.shares for fact in live)
+    ledger = known.ledger(charter.currency)
+    if ledger is not None and ledger.epoch is not None:
+        epoch, members = ledger.epoch, ledger.members
+    else:
+        epoch = max(row.epoch for row in live.values())
+        members = charter.members_of(epoch)
+    rows = [live[member] for member in members if member in live]
+    if any(row.epoch != epoch for row in rows):
+        return None
+    held = sum(row.shares for row in rows)
     under_way = sum(
-        promise.shares for fact in live for promise in fact.row.promises if promise.to in ids
+        promise.shares for row in rows for promise in row.promises if promise.to in live
     )
     return watts_of(max(0, SHARES_TOTAL - held - under_way), charter.version.watts)
+
+
+def _outside(known: PowerKnown, charter: Charter) -> list[str]:
+    """Machines of this node's rack that say something and stand in none of its slots.
+
+    Who is retired stands nowhere, whatever was signed of it, once it is heard after that.
+    """
+    if charter.currency != f"rack:{known.rack}":
+        return []
+    standing = {slot.node_id: not _is_out(charter, slot) for slot in charter.slots}
+    return [
+        mate.name
+        for node_id, mate in known.mates.items()
+        if not standing.get(node_id, False)
+        and mate.age_seconds is not None
+        and mate.age_seconds <= (FRESH_SECONDS if node_id in standing else SILENT_SECONDS)
+    ]
 
 
 def _fact(known: PowerKnown, charter: Charter, slot: Slot) -> SlotFact:

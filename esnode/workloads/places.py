@@ -50,14 +50,6 @@ class PowerRoom:
     that, so only what was promised beyond it counts as taken."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Care:
-    """What thermal care says of one GPU."""
-
-    is_taking_work: bool = True
-    reason: str = ""
-
-
 @dataclass(slots=True, kw_only=True, eq=False)
 class LocalPlacer:
     """The placer of one machine."""
@@ -65,10 +57,10 @@ class LocalPlacer:
     node: Callable[[], NodeName]
     power: Callable[[], PowerRoom]
     boot_id: Callable[[], str]
-    care: Callable[[], Mapping[str, Care]] = dict
-    """Of GPUs, by UUID."""
+    refusals: Callable[[], Mapping[str, str]] = dict
+    """GPUs that take no new work, with why."""
     policy: Policy = field(default_factory=Policy)
-    why_no_preemption: str = "control_preemption is off"
+    why_no_preemption: Callable[[], str] = lambda: "control_preemption is off"
     """Why nobody is made to go; empty where somebody may be."""
     preemptions: deque[Preemption] = field(default_factory=lambda: deque(maxlen=PREEMPTIONS_KEPT))
     _freed: dict[str, float] = field(default_factory=dict)
@@ -96,7 +88,8 @@ class LocalPlacer:
                 ready.append(replace(need_of(job), room_node=self._room_for.get(job.id, "")))
         machine = self.machine(book, snapshot, now)
         history = History(preemptions=tuple(self.preemptions))
-        may_ask = not self.why_no_preemption
+        why_not = self.why_no_preemption()
+        may_ask = not why_not
         asked = machine if may_ask else _with_nobody_to_ask(machine)
         decisions = decide(ready, [asked], history, now, policy=self.policy)
         starts: list[Chosen] = []
@@ -112,15 +105,15 @@ class LocalPlacer:
                 case Preempt():
                     waits[job_id], made = self._make_room(decision, book, now)
                     stops += made
-        if not may_ask and self.why_no_preemption.endswith("observe"):
+        if not may_ask and not why_not.endswith("off"):
             for one in decide(ready, [machine], history, now, policy=self.policy):
                 if isinstance(one, Preempt) and JobId(one.job) in waits:
-                    waits[JobId(one.job)] += (self._would(one, book),)
+                    waits[JobId(one.job)] += (self._would(one, book, why_not),)
         return Decided(starts=tuple(starts), stops=tuple(stops), waits=waits)
 
     def machine(self, book: Book, snapshot: Snapshot, now: float) -> MachinePlace:
         """The machine, by what is seen of it and what the journal has given away."""
-        machine = machine_of(snapshot, book, self.power(), self.care(), self.node())
+        machine = machine_of(snapshot, book, self.power(), self.refusals(), self.node())
         ages = {gpu.uuid: gpu.age_seconds or 0.0 for gpu in snapshot.gpus}
         return replace(
             machine,
@@ -134,9 +127,9 @@ class LocalPlacer:
         """Every term of this machine's score for a job."""
         return explain_places(need_of(job), [self.machine(book, snapshot, now)], now)
 
-    def _would(self, preempt: Preempt, book: Book) -> str:
+    def _would(self, preempt: Preempt, book: Book, why_not: str) -> str:
         victims = ", ".join(_shown(book, JobId(one.job)) for one in preempt.victims)
-        return f"would have {victims} make room ({preempt.level}), but {self.why_no_preemption}"
+        return f"would have {victims} make room ({preempt.level}), but {why_not}"
 
     def _make_room(
         self, preempt: Preempt, book: Book, now: float
@@ -223,14 +216,14 @@ def machine_of(
     snapshot: Snapshot,
     book: Book,
     power: PowerRoom,
-    care: Mapping[str, Care],
+    refusals: Mapping[str, str],
     node: NodeName,
 ) -> MachinePlace:
     """The machine of a snapshot, with what its journal has given away."""
     live = book.held(Phase.RUNNING, Phase.STOPPING)
     holders = {uuid: job for job in live for uuid in job.gpus}
     gpus = tuple(
-        _gpu_place(gpu, holders.get(gpu.uuid), care.get(gpu.uuid, Care()), power)
+        _gpu_place(gpu, holders.get(gpu.uuid), refusals.get(gpu.uuid, ""), power)
         for gpu in snapshot.gpus
     )
     memory, cpu = snapshot.memory, snapshot.cpu
@@ -267,7 +260,7 @@ def _left(gpu: GpuPlace) -> GpuPlace:
     )
 
 
-def _gpu_place(gpu: GpuState, holder: Job | None, care: Care, power: PowerRoom) -> GpuPlace:
+def _gpu_place(gpu: GpuState, holder: Job | None, refusal: str, power: PowerRoom) -> GpuPlace:
     holders = () if holder is None else (holder.id,)
     reading = gpu.reading
     is_old = gpu.age_seconds is not None and gpu.age_seconds > GPU_OLD_SECONDS
@@ -282,8 +275,8 @@ def _gpu_place(gpu: GpuState, holder: Job | None, care: Care, power: PowerRoom) 
         uuid=gpu.uuid,
         index=gpu.index or 0,
         model=reading.identity.name,
-        is_taking_work=care.is_taking_work,
-        away_reason=care.reason,
+        is_taking_work=not refusal,
+        away_reason=refusal,
         numa_node=reading.identity.numa_node,
         memory_total_bytes=reading.memory_total_bytes,
         memory_used_bytes=reading.memory_used_bytes,

@@ -20,8 +20,9 @@ from cluster.rack.ledger.book import (
     Summed,
     Switched,
 )
-from cluster.rack.units import FIRST_EPOCH, SHARES_TOTAL, Epoch
-from simulations.power.desk import Desk
+from cluster.rack.ledger.charter import Charter
+from cluster.rack.units import FIRST_EPOCH, SHARES_TOTAL, CurrencyId, Epoch
+from simulations.power.desk import CURRENCY, Desk
 from simulations.power.machine import Machine
 from simulations.power.node import PowerNode
 
@@ -74,8 +75,9 @@ class Account:
                 self.budgets = {
                     number: watts
                     for number, watts in self.budgets.items()
-                    if number >= version.sequence
+                    if number > version.sequence
                 }
+                self.budgets[version.sequence] = version.watts
             case Switched(epoch=epoch, own_shares=shares):
                 if self.epoch is not None:
                     self.closed_last_in[self.epoch] = self.last_in
@@ -90,7 +92,8 @@ class Account:
 
     def _take(self, sequence: int, watts: int) -> None:
         self.version_sequence = sequence
-        self.budgets[sequence] = watts
+        # Of two budgets with one number, on two branches, the hardware may be on either.
+        self.budgets[sequence] = max(watts, self.budgets.get(sequence, 0))
 
     @property
     def worth_watts(self) -> float:
@@ -101,10 +104,13 @@ class Account:
 
 
 class Checker:
-    """Watches one rack."""
+    """Watches one constraint of a rack."""
 
-    def __init__(self, desk: Desk, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, desk: Desk, clock: Callable[[], float], currency: CurrencyId = CURRENCY
+    ) -> None:
         self._desk = desk
+        self._currency = currency
         self._clock = clock
         self.nodes: dict[NodeId, PowerNode] = {}
         self.accounts: dict[NodeId, Account] = {}
@@ -122,6 +128,10 @@ class Checker:
         self._least_watts = 0
         self.checks_nodes = True
 
+    @property
+    def _charter(self) -> Charter:
+        return self._desk.charter_of(self._currency)
+
     def add(self, node: PowerNode) -> None:
         """Watch one more identity."""
         self.nodes[node.node_id] = node
@@ -137,7 +147,7 @@ class Checker:
 
     def budgets_changed(self) -> None:
         """Operators have signed another budget."""
-        self._least_watts = min(one.watts for one in self._desk.charter.budgets)
+        self._least_watts = min(one.watts for one in self._charter.budgets)
 
     def allowed_watts(self) -> int:
         """The largest budget that some powered member may not have left yet."""
@@ -151,8 +161,8 @@ class Checker:
             ),
             default=0,
         )
-        newest = self._desk.charter.version
-        budgets = [one.watts for one in self._desk.charter.budgets if one.sequence >= behind]
+        newest = self._charter.version
+        budgets = [one.watts for one in self._charter.budgets if one.sequence >= behind]
         return max([newest.watts, *budgets])
 
     def after_event(self) -> None:
@@ -216,7 +226,7 @@ class Checker:
             self.accuse("lost", f"{SHARES_TOTAL - total} shares are nowhere")
 
     def _founders_count(self) -> int:
-        return len(self._desk.charter.founded.shares)
+        return len(self._charter.founded.shares)
 
     def _has_arrived(
         self, giver: NodeId, epoch: Epoch, to: NodeId, sequence: int, newest: Epoch

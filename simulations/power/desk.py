@@ -28,6 +28,8 @@ from cluster.rack.units import SHARES_TOTAL, CurrencyId, Epoch
 CLUSTER = ClusterId(bytes(16))
 _OPERATOR = OperatorId(b"o" * 16)
 CURRENCY = CurrencyId("rack:r00")
+FEED = CurrencyId("feed-b:r00")
+"""The second of two feeds, where a rack has budgets for both; the first is the rack's."""
 FLOOR_WATTS = 2000
 """Idle, boot and lowest limits of one machine; charged for every slot, never traded."""
 
@@ -35,26 +37,45 @@ FLOOR_WATTS = 2000
 class Desk:
     """One log of decrees; a node that has heard the first N of them obeys `charters(N)`."""
 
-    def __init__(self, budget_watts: int, slots: Mapping[str, NodeId | None]) -> None:
+    def __init__(
+        self,
+        budget_watts: int,
+        slots: Mapping[str, NodeId | None],
+        *,
+        static_watts: int = 0,
+        feed_watts: int | None = None,
+    ) -> None:
+        """Found the rack, and its second feed where that has a budget.
+
+        `static_watts` is what a machine that nobody caps is counted at.
+        """
         self.records: list[SignedRecord] = []
-        self._charters: dict[int, Mapping[CurrencyId, Charter]] = {0: {}}
+        self._charters: dict[tuple[int, int | None], Mapping[CurrencyId, Charter]] = {}
         self.slots = dict(slots)
         holders = [node_id for node_id in slots.values() if node_id is not None]
         each, rest = divmod(SHARES_TOTAL, len(holders))
-        self._sign(
-            Founded(
-                currency=CURRENCY,
-                budget_watts=budget_watts,
+        static = Slot(name="static", floor_watts=static_watts, is_static=True)
+        self.floors_watts = FLOOR_WATTS * len(slots) + static_watts
+        budgets = {CURRENCY: budget_watts}
+        if feed_watts is not None:
+            budgets[FEED] = feed_watts
+        for currency, watts in budgets.items():
+            founded = Founded(
+                currency=currency,
+                budget_watts=watts,
                 margin_ppm=0,
-                slots=tuple(
-                    Slot(name=name, floor_watts=FLOOR_WATTS, node_id=node_id)
-                    for name, node_id in slots.items()
+                slots=(
+                    *(
+                        Slot(name=name, floor_watts=FLOOR_WATTS, node_id=node_id)
+                        for name, node_id in slots.items()
+                    ),
+                    *((static,) if static_watts else ()),
                 ),
                 shares=tuple(
                     (one, each + (1 if at < rest else 0)) for at, one in enumerate(holders)
                 ),
             )
-        )
+            self._sign(founded)
 
     @property
     def count(self) -> int:
@@ -64,17 +85,33 @@ class Desk:
     @property
     def charter(self) -> Charter:
         """By all records."""
-        return self.charters(self.count)[CURRENCY]
+        return self.charter_of(CURRENCY)
 
-    def charters(self, count: int) -> Mapping[CurrencyId, Charter]:
-        """What the first so many records say."""
-        if count not in self._charters:
-            self._charters[count] = read_charters(self.records[:count])
-        return self._charters[count]
+    def charter_of(self, currency: CurrencyId) -> Charter:
+        """Of one of the feeds, by all records."""
+        return self.charters(self.count)[currency]
 
-    def set_budget(self, budget_watts: int) -> None:
+    def charters(self, count: int, without: int | None = None) -> Mapping[CurrencyId, Charter]:
+        """What the first so many records say; `without` is the place of one that did not come."""
+        key = (count, without)
+        if key not in self._charters:
+            heard = [one for at, one in enumerate(self.records[:count]) if at != without]
+            self._charters[key] = read_charters(heard)
+        return self._charters[key]
+
+    def set_budget(self, budget_watts: int, currency: CurrencyId = CURRENCY) -> None:
         """Sign another budget."""
-        self._sign(BudgetSet(currency=CURRENCY, budget_watts=budget_watts))
+        self._sign(BudgetSet(currency=currency, budget_watts=budget_watts))
+
+    def set_two_budgets(self, first_watts: int, second_watts: int) -> None:
+        """Two operators sign at once: the log forks behind the record before."""
+        self.set_budget(first_watts)
+        self._sign(BudgetSet(currency=CURRENCY, budget_watts=second_watts), behind=-2)
+
+    def settle(self, budget_watts: int) -> None:
+        """One of them, who has heard both, signs a budget that makes both branches void."""
+        ends = tuple(one.hash for one in self.records[-2:])
+        self._sign(BudgetSet(currency=CURRENCY, budget_watts=budget_watts, settles=ends))
 
     def join(self, node_id: NodeId, slot: str, epoch: Epoch) -> None:
         """Let one more identity in."""
@@ -108,12 +145,13 @@ class Desk:
         self._sign(record)
         return record
 
-    def _sign(self, decree: Decree) -> None:
+    def _sign(self, decree: Decree, *, behind: int = -1) -> None:
         kind, body = encode_decree(decree)
+        before = self.records[behind].record.sequence if self.records else 0
         record = OperatorRecord(
             cluster_id=CLUSTER,
-            sequence=len(self.records) + 1,
-            previous=self.records[-1].hash if self.records else log_root(CLUSTER),
+            sequence=before + 1,
+            previous=self.records[behind].hash if self.records else log_root(CLUSTER),
             statement=Other(kind=kind, body=body),
             signed_by=_OPERATOR,
             written_unix_seconds=0,

@@ -8,7 +8,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from cluster.rack.ledger.book import Book, Entry, Summed, replay
+from cluster.rack.ledger.book import Book, Entry, Started, Summed, replay
 from cluster.rack.ledger.book_wire import decode_entry, encode_entry
 from cluster.rack.units import CurrencyId
 from simulations.world import World
@@ -77,6 +77,18 @@ class Disk:
         self._writing, self._queue = [], []
         for write in made_it:
             self._put(write)
+
+    def set_back(self, count: int) -> int:
+        """Forget the last entries, as a restored backup does; how many, after the account began."""
+        forgotten = 0
+        for currency, log in self.logs.items():
+            first = next(
+                (at for at, one in enumerate(log) if not isinstance(decode_entry(one), Started)), 0
+            )
+            keep = max(first + 1, len(log) - count)
+            forgotten += len(log) - keep
+            self.logs[currency] = log[:keep]
+        return forgotten
 
     def _put(self, write: Write) -> None:
         self.logs.setdefault(write.currency, []).append(encode_entry(write.entry))

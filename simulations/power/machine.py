@@ -25,6 +25,8 @@ class Machine:
         self._world = world
         self._chance = chance
         self._on_change = on_change
+        self.maximum_watts = MAXIMUM_WATTS
+        """What it can draw with its limits at their highest."""
         self.limit_watts = MAXIMUM_WATTS
         self._held: list[int] = []
         """Limits of calls that have not settled: each may still show, or show already."""
@@ -38,6 +40,10 @@ class Machine:
         self.ignores_gate = False
         self.bound_watts = 0
         self.boots = 0
+
+    def become(self, maximum_watts: int) -> None:
+        """Another kind of machine, before anything runs."""
+        self.maximum_watts = self.limit_watts = maximum_watts
 
     def refresh(self) -> None:
         """Work out the bound anew."""
@@ -58,7 +64,7 @@ class Machine:
         `done` is told the limit that is in force after the call.
         """
         before, boot = self.limit_watts, self.boots
-        target = max(0, min(MAXIMUM_WATTS, watts))
+        target = max(0, min(self.maximum_watts, watts))
         held = max(before, target)
         self._held.append(held)
         self.refresh()
@@ -84,7 +90,7 @@ class Machine:
     def reboot(self) -> None:
         """The limit is lost, and nothing runs before an agent opens the gate."""
         self.boots += 1
-        self.limit_watts = MAXIMUM_WATTS
+        self.limit_watts = self.maximum_watts
         self._held = []
         self.is_gate_open = False
         self.refresh()

@@ -10,7 +10,6 @@ from cluster.ids import NodeId
 from cluster.rack.rows import Wants
 from cluster.rack.share import target
 from cluster.rack.units import SHARES_TOTAL, watts_of
-from simulations.power.machine import MAXIMUM_WATTS
 from simulations.power.node import PRIORITIES, PowerNode
 from simulations.power.site import Site
 
@@ -19,8 +18,9 @@ def wants_of(node: PowerNode) -> Wants:
     """What a node's work would draw."""
     return Wants(
         demand_watts=node.machine.demand_watts,
-        maximum_watts=MAXIMUM_WATTS,
+        maximum_watts=node.machine.maximum_watts,
         priority=PRIORITIES[node.weight],
+        gang=node.gang,
     )
 
 

@@ -17,7 +17,7 @@ from cluster.rack.power import RackPower
 from cluster.rack.power_effects import Effect as PowerEffect
 from cluster.rack.units import CurrencyId
 from simulations.power.rivals import FormulaPower, LeasePower
-from simulations.power.scenarios import MakeSite
+from simulations.power.runs import MakeSite
 from simulations.power.site import Site
 
 REFUND_SECONDS = 5.0

@@ -36,13 +36,15 @@ from cluster.rack.units import CurrencyId
 from cluster.signatures import Signer, Verifier
 from simulations.power.desk import CURRENCY, Desk
 from simulations.power.disk import Disk, Write
-from simulations.power.machine import MAXIMUM_WATTS, Machine
+from simulations.power.machine import Machine
 from simulations.world import World
 
 GOSSIP_SECONDS = 1.0
 FANOUT = 3
 SETTLE_SECONDS = 0.6
 COPY_SECONDS = 0.01
+OPERATOR_LOG_SECONDS = (0.001, 0.05)
+"""Until an operator's record is on disk; what it leads to in the ledger may be there first."""
 VAIN_WAKES_MAX = 100
 """At one instant."""
 PRIORITIES = {1: 3, 2: 2, 4: 1, 8: 0}
@@ -53,7 +55,7 @@ PRIORITIES = {1: 3, 2: 2, 4: 1, 8: 0}
 class News:
     """Gossip: the newest rows, and how much of the operators' log the sender has heard."""
 
-    rows: tuple[Row, ...]
+    rows: tuple[tuple[CurrencyId, Row], ...]
     records_count: int
 
 
@@ -97,9 +99,15 @@ class PowerNode:
         """For ever; the machine keeps its last cap."""
         self.is_retired = False
         self.weight = 1
+        self.gang = ""
+        """Nodes with the same text do one synchronous job."""
         self.power: RackPower | None = None
         self.records_count = 0
-        self.rows: dict[NodeId, Row] = {}
+        self.records_kept_count = 0
+        """Of the operators' log, how much is on disk: that is a file of its own, written beside."""
+        self.unheard_record: int | None = None
+        """The place of an operator's record that does not come here: another branch of the log."""
+        self.rows: dict[tuple[CurrencyId, NodeId], Row] = {}
         self.peers: Callable[[], list[NodeId]] = list
         self._signer, self._verifier = signer, verifier
         self._world, self._network, self._desk, self._chance = world, network, desk, chance
@@ -133,7 +141,7 @@ class PowerNode:
         self._offset = self._chance.uniform(0.0, 1e5)
         books = self.disk.read(self._empty)
         actuator = Actuator(
-            maximum_watts=MAXIMUM_WATTS,
+            maximum_watts=self.machine.maximum_watts,
             is_gate_open=self.machine.is_gate_open,
             now=self.now,
             settle_seconds=SETTLE_SECONDS,
@@ -151,6 +159,7 @@ class PowerNode:
         )
         self._carry_out(self.power.start(self.now))
         self._carry_out(self.power.observed(self.machine.limit_watts, self.now))
+        self.records_count = self.records_kept_count
         self.hear_records(self.records_count, is_new=True)
         self.push_wants()
         self._later(self._chance.uniform(0, GOSSIP_SECONDS), self._gossip)
@@ -186,8 +195,9 @@ class PowerNode:
         if self.power is not None:
             wants = Wants(
                 demand_watts=self.machine.demand_watts,
-                maximum_watts=MAXIMUM_WATTS,
+                maximum_watts=self.machine.maximum_watts,
                 priority=PRIORITIES[self.weight],
+                gang=self.gang,
             )
             self._carry_out(self.power.want(wants, self.now))
 
@@ -202,11 +212,28 @@ class PowerNode:
         if self.power is None or (count <= self.records_count and not is_new):
             return
         self.records_count = max(count, self.records_count)
-        charters = self._desk.charters(self.records_count)
-        self._carry_out(self.power.hear_charters(charters, self.now))
+        self._obey(self.records_count)
+        self._later(self._chance.uniform(*OPERATOR_LOG_SECONDS), self._keep_records)
         if not is_new:
             for peer in self._some_peers(4):
                 self._send(peer, News((), self.records_count))
+
+    def hear_all_branches(self) -> None:
+        """The record that did not come has come."""
+        self.unheard_record = None
+        self._obey(self.records_count)
+
+    def _obey(self, count: int) -> None:
+        if self.power is not None:
+            charters = self._desk.charters(count, self.unheard_record)
+            is_kept = count <= self.records_kept_count
+            self._carry_out(self.power.hear_charters(charters, self.now, are_kept=is_kept))
+
+    def _keep_records(self) -> None:
+        """The operators' log has come to disk."""
+        if self.records_kept_count < self.records_count:
+            self.records_kept_count = self.records_count
+            self._obey(self.records_count)
 
     def receive(self, sender: NodeId, datagram: Datagram) -> None:
         """A datagram has come."""
@@ -215,21 +242,20 @@ class PowerNode:
         if isinstance(datagram, News):
             self.hear_records(datagram.records_count)
             if self.power is not None:
-                fresh = [row for row in datagram.rows if self._is_newer(row)]
-                rows = [(CURRENCY, row) for row in fresh]
+                rows = [one for one in datagram.rows if self._is_newer(*one)]
                 self._carry_out(self.power.hear_rows(rows, self.now))
             return
         currency, message = datagram
         row = getattr(message, "row", None)
         if isinstance(row, Row):
-            self._is_newer(row)
+            self._is_newer(currency, row)
         self._carry_out(self.power.receive(sender, currency, message, self.now))
 
-    def _is_newer(self, row: Row) -> bool:
-        known = self.rows.get(row.node_id)
+    def _is_newer(self, currency: CurrencyId, row: Row) -> bool:
+        known = self.rows.get((currency, row.node_id))
         if row.node_id == self.node_id or (known is not None and known.stamp >= row.stamp):
             return False
-        self.rows[row.node_id] = row
+        self.rows[currency, row.node_id] = row
         return True
 
     def _look(self) -> None:
@@ -241,8 +267,8 @@ class PowerNode:
     def _gossip(self) -> None:
         self._look()
         if self.power is not None:
-            own = [row for _, row in self.power.rows(self.now)]
-            news = News((*own, *self.rows.values()), self.records_count)
+            heard = [(currency, row) for (currency, _), row in self.rows.items()]
+            news = News((*self.power.rows(self.now), *heard), self.records_count)
             for peer in self._some_peers(FANOUT):
                 self._send(peer, news)
         self._later(GOSSIP_SECONDS, self._gossip)

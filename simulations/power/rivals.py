@@ -42,8 +42,8 @@ class FormulaPower(RackPower):
             watts = watts_of(aims[self._own], book.version.watts)
             self._goal_watts = min(MAXIMUM_WATTS, watts)
 
-    def _wanted(self) -> int | None:
-        return super()._wanted() if self._goal_watts is None else self._goal_watts
+    def _wanted(self, now: float) -> int | None:
+        return super()._wanted(now) if self._goal_watts is None else self._goal_watts
 
 
 def rows_of(part: Part, now: float) -> dict[NodeId, Row]:
@@ -104,7 +104,7 @@ class LeasePower(RackPower):
             self._until_seconds = now + LEASE_SECONDS
         return super()._settle(now)
 
-    def _wanted(self) -> int | None:
+    def _wanted(self, now: float) -> int | None:
         return self._cap_watts if self._now < self._until_seconds else 0
 
     def _trade(self, now: float) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 from simulations.power.checker import Violation
 from simulations.power.mistakes import MISTAKES
 from simulations.power.outcome import Outcome, Summary
-from simulations.power.scenarios import SCENARIOS, Run
+from simulations.power.runs import Run
+from simulations.power.scenarios import SCENARIOS
 from simulations.power.site import Site
 
 

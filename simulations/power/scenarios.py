@@ -5,13 +5,14 @@ the promise is checked after every event of all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from statistics import median
-from typing import Protocol
 
 from cluster.ids import NodeId
 from simulations.power.contrasts import CONTRASTS, TRACE_SECONDS, Meter, draw_trace
-from simulations.power.desk import FLOOR_WATTS
+from simulations.power.desk import FEED, FLOOR_WATTS
+from simulations.power.gangs import form_gangs, spread_of
 from simulations.power.machine import MAXIMUM_WATTS
 from simulations.power.measure import (
     draw_watts,
@@ -22,6 +23,9 @@ from simulations.power.measure import (
 )
 from simulations.power.node import SETTLE_SECONDS, PowerNode
 from simulations.power.outcome import Figure, Outcome
+from simulations.power.parted import TwoOperators
+from simulations.power.runs import Played, Run
+from simulations.power.setbacks import SetBacks, is_held
 from simulations.power.site import Site
 from simulations.power.storm import STEP_CRASH_RATIO, Storm
 
@@ -33,39 +37,12 @@ IDEAL_CENTRAL_SECONDS = 0.03 + SETTLE_SECONDS + 0.03 + 0.01
 """One lowering, its settling, one raise, two hops: nobody can be faster."""
 METER_SECONDS = 1.0
 METER_AGE_SECONDS = (0.1, 1.0)
-
-
-class MakeSite(Protocol):
-    """What a rack is made by: `Site`, or one that makes a deliberate mistake."""
-
-    def __call__(
-        self,
-        count: int,
-        seed: int,
-        *,
-        loss_ratio: float = ...,
-        step_crash_ratio: float = ...,
-        empty_slots: int = ...,
-    ) -> Site:
-        """A rack that has just started."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
-    """One seed of one scenario."""
-
-    nodes: int
-    seed: int
-    loss_ratio: float = 0.2
-    make: MakeSite = Site
-
-    def calm_site(self) -> Site:
-        """A rack in which nothing fails but the network."""
-        return self.make(self.nodes, self.seed, loss_ratio=self.loss_ratio)
-
-
-Played = tuple[Site, dict[str, Figure]]
+MIXED_WATTS = (8 * (700 - 200), 8 * (1400 - 500), 8 * (700 - 200), 400)
+"""Above the floors: eight GPUs of 200 to 700 W, of 500 to 1400 W, and processors alone."""
+STATIC_WATTS = 6500
+"""A machine that obeys no limit, at the most that it can draw."""
+GANG_NODES = 4
+FEED_RATIO, PART_RATIO = 0.9, 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,16 +56,16 @@ class Scenario:
     def play(self, run: Run) -> Outcome:
         """Play it."""
         site, figures = self.tell(run)
-        checker = site.checker
+        checkers = site.checkers.values()
         return Outcome(
             scenario=self.name,
             nodes=run.nodes,
             seed=run.seed,
             loss_ratio=run.loss_ratio,
-            violations=tuple(checker.violations),
-            violations_total=checker.violations_total,
+            violations=tuple(one for checker in checkers for one in checker.violations),
+            violations_total=sum(checker.violations_total for checker in checkers),
             virtual_seconds=site.world.now,
-            figures={**figures, "events_checked_total": checker.events_total},
+            figures={**figures, "events_checked_total": site.checker.events_total},
         )
 
 
@@ -125,6 +102,62 @@ def tell_chaos(run: Run, *, is_heavy: bool = False) -> Played:
 def tell_overlap(run: Run) -> Played:
     """The same with three deaths, whose retirements overlap."""
     return tell_chaos(run, is_heavy=True)
+
+
+def tell_mixed(run: Run) -> Played:
+    """The storm over machines of four kinds, and one that obeys no limit."""
+    make = partial(run.make, maximum_watts=MIXED_WATTS, static_watts=STATIC_WATTS)
+    return tell_chaos(replace(run, make=make))
+
+
+def tell_two_operators(run: Run) -> Played:
+    """Two operators sign a budget each, on two sides of a partition; later one settles it."""
+    site = run.calm_site()
+    _want_all(site)
+    site.run_for(30.0)
+    operators = TwoOperators(site, partial(_until, site))
+    operators.play()
+    return site, {
+        "to_the_lower_budget_seconds": operators.to_the_lower_seconds,
+        "settled_seconds": operators.settled_seconds,
+        "not_alarmed_total": run.nodes - operators.alarmed_count,
+    }
+
+
+def tell_two_feeds(run: Run) -> Played:
+    """Two feeds with a budget each: one loses a part, then all, and the other carries the rack."""
+    site = run.make(run.nodes, run.seed, loss_ratio=run.loss_ratio, feed_ratio=FEED_RATIO)
+    site.run_for(WARM_SECONDS)
+    _want_all(site)
+    site.run_for(WARM_SECONDS)
+    low = int(PART_RATIO * site.dynamic_watts)
+    site.set_budget(low, FEED)
+    to_the_part = _until(site, lambda: site.checker.bound_watts <= low)
+    site.shift()
+    site.run_for(WARM_SECONDS)
+    # Whichever is lost now, the other one carries everything that may be drawn.
+    least = min(site.desk.charter_of(one).version.watts for one in site.checkers)
+    carried = site.checker.bound_watts / least
+    site.set_budget(site.dynamic_watts, FEED)
+    _want_all(site)
+    restored = _until(site, lambda: site.checker.bound_watts >= 0.95 * site.dynamic_watts)
+    return site, {
+        "to_the_lower_feed_seconds": to_the_part,
+        "carried_by_one_feed_ratio": round(carried, 4),
+        "restored_seconds": restored,
+    }
+
+
+def tell_gang(run: Run) -> Played:
+    """Nodes of synchronous jobs, four each: none gets more than its slowest sibling can use."""
+    site = run.calm_site()
+    gangs = form_gangs(site, GANG_NODES)
+    site.run_for(WARM_SECONDS)
+    spread, wasted = spread_of(gangs)
+    return site, {
+        "spread_in_a_gang_ratio": round(spread, 4),
+        "wasted_ratio": round(wasted / site.dynamic_watts, 4),
+    }
 
 
 def tell_shift(run: Run) -> Played:
@@ -261,6 +294,23 @@ def tell_emergency(run: Run) -> Played:
     return site, {"below_the_budget_seconds": is_low}
 
 
+def tell_set_back(run: Run) -> Played:
+    """Disks are set back one after the other, and a member lies to everybody about all it can."""
+    site = run.calm_site()
+    setbacks = SetBacks(site)
+    setbacks.play()
+    held = [node for node in site.living if is_held(node)]
+    return site, {
+        "set_back_total": len(setbacks.set_back),
+        "forgotten_entries_total": setbacks.forgotten_total,
+        "noticed_total": setbacks.noticed_total,
+        "held_by_a_lie_total": sum(node.node_id not in setbacks.set_back for node in held),
+        "one_epoch_total": int(site.epoch() is not None),
+        "largest_caps_ratio": round(site.checker.max_bound_watts / site.dynamic_watts, 5),
+        "excess_watts": round(site.checker.worst_excess_watts, 1),
+    }
+
+
 def tell_contrasts(run: Run) -> Played:
     """Two minutes of shifting demand, by our rule and by three others on the same machines."""
     trace = draw_trace(run.nodes, run.seed)
@@ -339,6 +389,11 @@ SCENARIOS: Mapping[str, Scenario] = {
         ("retire-absent", tell_retire_absent),
         ("partition", tell_partition),
         ("emergency", tell_emergency),
+        ("set-back", tell_set_back),
+        ("mixed", tell_mixed),
+        ("two-operators", tell_two_operators),
+        ("two-feeds", tell_two_feeds),
+        ("gang", tell_gang),
         ("contrasts", tell_contrasts),
     )
 }

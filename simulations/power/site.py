@@ -4,16 +4,17 @@ Its own file because every scenario is told with these words. A run is repeated 
 seed. It must not know which scenario is played.
 """
 
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 
 from cluster.ids import NodeId
 from cluster.rack.ledger.book import Entry
+from cluster.rack.ledger.messages import Grant
 from cluster.rack.power import RackPower
 from cluster.rack.units import CurrencyId, Epoch
 from cluster.signatures import KeyedHashKeyring, Signer
 from simulations.power.checker import Checker
-from simulations.power.desk import FLOOR_WATTS, Desk
+from simulations.power.desk import CURRENCY, FLOOR_WATTS, Desk
 from simulations.power.machine import MAXIMUM_WATTS, Machine
 from simulations.power.node import Datagram, PowerNode
 from simulations.world import World
@@ -24,6 +25,10 @@ LATENCY_SECONDS = (0.0005, 0.005)
 LATE_SECONDS = (0.05, 1.5)
 LATE_RATIO = 0.05
 DOUBLE_RATIO = 0.02
+REPLAYED_RATIO = 0.5
+"""Of the last messages of the ledger to a node: those that come to its next life as well."""
+REPLAYED_MAX = 6
+REPLAYED_SECONDS = (0.01, 2.0)
 WEIGHTS = (1, 1, 2, 4)
 Cut = Callable[[NodeId, NodeId], bool]
 MakePower = Callable[..., RackPower]
@@ -40,12 +45,22 @@ class Site:
         loss_ratio: float = 0.2,
         step_crash_ratio: float = 0.0,
         empty_slots: int = 0,
+        maximum_watts: Sequence[int] = (MAXIMUM_WATTS,),
+        static_watts: int = 0,
+        feed_ratio: float | None = None,
         make: MakePower = RackPower,
         ignores_gate: bool = False,
     ) -> None:
+        """A rack that begins; machines are of the kinds in `maximum_watts`, one after the other.
+
+        With a `feed_ratio` there is a second feed, whose budget is so much of the first one's.
+        """
         self.world = World(seed)
         self.chance = self.world.chance("faults")
         self._network_chance = self.world.chance("network")
+        self._replay_chance = self.world.chance("replays")
+        self._latest: dict[NodeId, deque[tuple[NodeId, Datagram]]] = {}
+        """The last messages of the ledger to each node, whether or not they have come."""
         self._loss_ratio = loss_ratio
         self._step_crash_ratio = step_crash_ratio
         self._make = make
@@ -62,27 +77,39 @@ class Site:
         slots: dict[str, NodeId | None] = {
             f"u{place:02}": ids[place] if place < len(ids) else None for place in range(count)
         }
-        self.dynamic_watts = int(BUDGET_RATIO * MAXIMUM_WATTS * count)
-        self.desk = Desk(self.dynamic_watts + FLOOR_WATTS * count, slots)
-        self.checker = Checker(self.desk, lambda: self.world.now)
-        self.checker.budgets_changed()
-        self.machines = [
-            Machine(
-                self.world,
-                self.world.chance(f"machine {place}"),
-                on_change=self.checker.machine_changed,
-            )
-            for place in range(count)
-        ]
+        kinds = [maximum_watts[place % len(maximum_watts)] for place in range(count)]
+        self.dynamic_watts = int(BUDGET_RATIO * sum(kinds))
+        floors = FLOOR_WATTS * count + static_watts
+        feed_watts = None if feed_ratio is None else int(feed_ratio * self.dynamic_watts) + floors
+        self.desk = Desk(
+            self.dynamic_watts + floors, slots, static_watts=static_watts, feed_watts=feed_watts
+        )
+        self.checkers = {
+            currency: Checker(self.desk, lambda: self.world.now, currency)
+            for currency in self.desk.charters(self.desk.count)
+        }
+        self.checker = self.checkers[CURRENCY]
+        self._budgets_changed()
+        self.machines = [self._make_machine(place, kind) for place, kind in enumerate(kinds)]
+        self._fill(signers, slots)
+        for node in self.nodes.values():
+            node.start()
+
+    def _fill(self, signers: Sequence[Signer], slots: Iterable[str]) -> None:
+        """Put the founders into their slots, each with some work."""
         for place, (signer, slot) in enumerate(zip(signers, slots, strict=False)):
             node = self._add(signer, slot, self.machines[place])
             node.weight = self.chance.choice(WEIGHTS)
-            node.machine.demand_watts = int(self.chance.uniform(0.1, 1.0) * MAXIMUM_WATTS)
-            node.records_count = 1
-        for machine in self.machines:
-            machine.ignores_gate = ignores_gate
-        for node in self.nodes.values():
-            node.start()
+            ratio = self.chance.uniform(0.1, 1.0)
+            node.machine.demand_watts = int(ratio * node.machine.maximum_watts)
+            node.records_kept_count = self.desk.count
+
+    def _make_machine(self, place: int, maximum_watts: int) -> Machine:
+        chance = self.world.chance(f"machine {place}")
+        machine = Machine(self.world, chance, on_change=self._machine_changed)
+        machine.become(maximum_watts)
+        machine.ignores_gate = self._ignores_gate
+        return machine
 
     def _add(self, signer: Signer, slot: str, machine: Machine) -> PowerNode:
         name = f"n{len(self.nodes):02}"
@@ -104,7 +131,8 @@ class Site:
         )
         self._public_keys[node.node_id] = signer.public_key
         self.nodes[node.node_id] = node
-        self.checker.add(node)
+        for checker in self.checkers.values():
+            checker.add(node)
         node.peers = lambda: self._others(node)
         return node
 
@@ -114,7 +142,15 @@ class Site:
         ]
 
     def _on_disk(self, node: PowerNode, currency: CurrencyId, entry: Entry) -> None:
-        self.checker.on_disk(node, entry)
+        self.checkers[currency].on_disk(node, entry)
+
+    def _machine_changed(self, machine: Machine) -> None:
+        for checker in self.checkers.values():
+            checker.machine_changed(machine)
+
+    def _budgets_changed(self) -> None:
+        for checker in self.checkers.values():
+            checker.budgets_changed()
 
     def run_until(self, when: float) -> None:
         """Let time pass; the promise is checked after every event."""
@@ -125,7 +161,8 @@ class Site:
         self.run_until(self.world.now + seconds)
 
     def _checked(self) -> bool:
-        self.checker.after_event()
+        for checker in self.checkers.values():
+            checker.after_event()
         return False
 
     # -- the network ------------------------------------------------------------------------------
@@ -133,6 +170,8 @@ class Site:
     def send(self, sender: NodeId, to: NodeId, datagram: Datagram) -> None:
         """Send a datagram; it may be lost, late or doubled."""
         self.counts["datagrams"] += 1
+        if isinstance(datagram, tuple) and isinstance(datagram[1], Grant):
+            self._latest.setdefault(to, deque(maxlen=REPLAYED_MAX)).append((sender, datagram))
         chance = self._network_chance
         if self._cut is not None and self._cut(sender, to):
             self.counts["lost"] += 1
@@ -187,8 +226,16 @@ class Site:
             self.crash(node)
 
     def _restart(self, node: PowerNode) -> None:
-        if not (node.is_up or node.is_dead or node.is_retired):
-            node.start()
+        if node.is_up or node.is_dead or node.is_retired:
+            return
+        node.start()
+        if self.world.now >= self.until_seconds:
+            return
+        for sender, datagram in self._latest.get(node.node_id, ()):
+            if self._replay_chance.random() < REPLAYED_RATIO:
+                self.counts["replays"] += 1
+                wait_seconds = self._replay_chance.uniform(*REPLAYED_SECONDS)
+                self.world.after(wait_seconds, self._deliver, sender, node.node_id, datagram)
 
     def reboot(self, node: PowerNode) -> None:
         """The machine comes up with its limits lost."""
@@ -216,11 +263,10 @@ class Site:
         for node in self.chance.sample(up, min(2, len(up))):
             node.hear_records(self.desk.count)
 
-    def set_budget(self, dynamic_watts: float) -> None:
+    def set_budget(self, dynamic_watts: float, currency: CurrencyId = CURRENCY) -> None:
         """Sign another budget, and hand it to two nodes."""
-        floors = FLOOR_WATTS * len(self.machines)
-        self.desk.set_budget(int(dynamic_watts) + floors)
-        self.checker.budgets_changed()
+        self.desk.set_budget(int(dynamic_watts) + self.desk.floors_watts, currency)
+        self._budgets_changed()
         self._tell(list(self.nodes.values()))
 
     def epoch(self) -> Epoch | None:
@@ -249,7 +295,7 @@ class Site:
             self.counts["superseded"] += 1
         self.desk.retire(epoch, node.node_id, (newcomer.node_id, node.slot))
         self.counts["retirements"] += 1
-        newcomer.records_count = self.desk.count
+        newcomer.records_kept_count = self.desk.count
         newcomer.start()
         self._tell([one for one in self.living if one is not newcomer])
 
@@ -266,9 +312,9 @@ class Site:
         signer = self._keys.new_signer(self.chance.randbytes)
         node = self._add(signer, free[0], self.machines[list(self.desk.slots).index(free[0])])
         node.weight = 2
-        node.machine.demand_watts = int(0.9 * MAXIMUM_WATTS)
+        node.machine.demand_watts = int(0.9 * node.machine.maximum_watts)
         self.desk.join(node.node_id, free[0], epoch)
-        node.records_count = self.desk.count
+        node.records_kept_count = self.desk.count
         node.start()
         self._tell(self.living)
 
@@ -281,6 +327,7 @@ class Site:
         idle = int(len(nodes) * ratio)
         for place, node in enumerate(nodes):
             low, high = (0.0, 0.15) if place < idle else (0.9, 1.0)
-            node.machine.demand_watts = int(self.chance.uniform(low, high) * MAXIMUM_WATTS)
+            ratio = self.chance.uniform(low, high)
+            node.machine.demand_watts = int(ratio * node.machine.maximum_watts)
         for node in nodes:
             node.push_wants()

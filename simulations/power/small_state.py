@@ -15,7 +15,15 @@ from cluster.rack.ledger.account import Keep
 from cluster.rack.ledger.book import Book, Summed
 from cluster.rack.ledger.book_wire import encode_entry
 from cluster.rack.ledger.ledger import Ledger
-from cluster.rack.ledger.messages import Grant, Message, Receipt, Stated
+from cluster.rack.ledger.messages import (
+    Asked,
+    Grant,
+    HasSwitched,
+    Message,
+    Recalled,
+    Receipt,
+    Stated,
+)
 from simulations.power.checker import Account
 
 MAXIMUM_WATTS = 1000
@@ -77,6 +85,12 @@ def words_of(message: Message) -> tuple[object, ...]:
             return "receipt", epoch, sequence, row.epoch, row.credits
         case Stated(signed=signed):
             return "stated", signed.payload
+        case HasSwitched(signed=switch):
+            return "switched", switch.payload
+        case Asked(row=row):
+            return "ask", row.epoch
+        case Recalled(epoch=epoch, sequence=sequence):
+            return "recall", epoch, sequence
         case _:
             return ("other",)
 
@@ -92,7 +106,7 @@ def fingerprint(state: SmallState) -> bytes:
 def print_of(node: SmallNode) -> bytes:
     """Of all that decides what a node does next."""
     ledger = node.ledger
-    account, closings = ledger._account, ledger._closings
+    account, closings, recollections = ledger._account, ledger._closings, ledger._recollections
     seen = (
         _print_of_book(node.book),
         _print_of_book(account.ahead),
@@ -100,8 +114,12 @@ def print_of(node: SmallNode) -> bytes:
         sorted(account.reserved.items()),
         (ledger._bound_watts, ledger._is_known_low, ledger._transfers.is_refusing),
         sorted(ledger._transfers._resends),
-        sorted(closings._statements),
-        sorted(closings._epochs.items()),
+        sorted(closings._words._statements),
+        sorted(closings._words._switches),
+        (recollections._began_seconds is None, recollections._is_fresh),
+        sorted(recollections._confirmed),
+        sorted(recollections._claims),
+        sorted(recollections._distrusted),
         (node.limit_watts, node.showing_watts, node.assumed_watts, node.is_told),
         (node.is_gate_open, node.is_off, node.heard, ledger.deadline() is None),
     )
@@ -133,10 +151,15 @@ def _fork_ledger(ledger: Ledger) -> Ledger:
     account = _fork_parts(ledger._account)
     other = _fork_parts(ledger)
     other._account = account
+    other._recollections = _fork_parts(ledger._recollections)
+    other._recollections._account = account
     other._transfers = _fork_parts(ledger._transfers)
     other._transfers._account = account
+    other._transfers._recollections = other._recollections
     other._closings = _fork_parts(ledger._closings)
     other._closings._account = account
+    other._closings._words = _fork_parts(ledger._closings._words)
+    other._closings._words._account = account
     return other
 
 

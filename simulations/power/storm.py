@@ -6,7 +6,6 @@ what is measured afterwards.
 
 from dataclasses import dataclass, field
 
-from simulations.power.machine import MAXIMUM_WATTS
 from simulations.power.measure import stranded_ratio
 from simulations.power.site import Site
 
@@ -66,7 +65,7 @@ class Storm:
         elif which < STICK:
             node.machine.is_stuck = not node.machine.is_stuck
         else:
-            node.machine.demand_watts = int(site.chance.uniform(0, 1) * MAXIMUM_WATTS)
+            node.machine.demand_watts = int(site.chance.uniform(0, 1) * node.machine.maximum_watts)
             node.push_wants()
 
     def _plan_deaths(self, end: float) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from esnode.drivers.base import DeviceFault, PowerLimitRefused
 from esnode.readings.gpu import GpuReading
+from esnode.readings.limits import EnforcedLimit
 from tests.gpu_benches import BENCHES, GpuBench
 
 SETTLE_SECONDS = 3.0
@@ -118,6 +119,9 @@ def test_a_limit_that_is_taken_is_in_force_within_seconds(bench: GpuBench) -> No
 
     assert requested == 400.0
     assert bench.driver.read(first).power_limit_enforced_watts == 400.0
+    assert bench.driver.read_power_limit(first) == EnforcedLimit(
+        device=first.uuid, enforced_watts=400, requested_watts=400
+    )
     assert bench.driver.read(second).power_limit_enforced_watts == before
 
 

@@ -106,6 +106,8 @@ NODE_STATE = NodeState(
     flags=("capped",),
     loop_lag_seconds=0.002,
 )
+PLAIN_GPU: Value = (0, True, 6000, None, None, None, None, False)
+BOUNDED_STATE = replace(NODE_STATE, power_lowest_watts=1840.0, power_highest_watts=7100.0)
 RACK_STATE = RackState(
     rack=RackId("r01"),
     counts=(("alive", 2),),
@@ -174,7 +176,6 @@ def _documents() -> list[Golden]:
     marks = tuple(mark_of(encode_paper(one)) for one in (CHAIN, ADMISSION))
     offered = (encode_paper(RECORD),)
     request = PapersRequest(node_ids=(A, B), marks=marks, offered=offered)
-    plain_gpu: Value = (0, True, 6000, None, None, None, None, False)
     return [
         Golden(
             "papers-request",
@@ -200,7 +201,7 @@ def _documents() -> list[Golden]:
             NODE_STATE,
             (
                 *(1, "0.2.0", 32105, "dcmi", False, 4, None, 24000, None, None, 1, 1, None),
-                *((plain_gpu,), None, None, None, None, None, ("capped",), 2),
+                *((PLAIN_GPU,), None, None, None, None, None, ("capped",), 2),
             ),
         ),
         Golden(
@@ -211,7 +212,7 @@ def _documents() -> list[Golden]:
             replace(NODE_STATE, power_rows=((RACK_CURRENCY, POWER_ROW),)),
             (
                 *(1, "0.2.0", 32105, "dcmi", False, 4, None, 24000, None, None, 1, 1, None),
-                *((plain_gpu,), None, None, None, None, None, ("capped",), 2),
+                *((PLAIN_GPU,), None, None, None, None, None, ("capped",), 2),
                 (("rack:r01", encode_document(PLAIN_ROW)),),
             ),
         ),
@@ -224,6 +225,24 @@ def _documents() -> list[Golden]:
             (
                 *(1, "r01", (("alive", 2),), (64000, 2, False, 15), (None, 0, False, None)),
                 *(None, 16, None, None, None, (("0.2.0", 2),)),
+            ),
+        ),
+    ]
+
+
+def _bounded() -> list[Golden]:
+    """A state with what its machine can be held to."""
+    return [
+        Golden(
+            "node-state-with-bounds",
+            "the same with what the machine can be held to, and can draw",
+            encode_node_state(BOUNDED_STATE),
+            decode_node_state,
+            BOUNDED_STATE,
+            (
+                *(1, "0.2.0", 32105, "dcmi", False, 4, None, 24000, None, None, 1, 1, None),
+                *((PLAIN_GPU,), None, None, None, None, None, ("capped",), 2),
+                *((), 18400, 71000),
             ),
         ),
     ]
@@ -242,7 +261,7 @@ def stream_cases() -> list[Golden]:
         )
         for frame, says, plain in frames()
     ]
-    return [*cases, *_papers(), *_documents()]
+    return [*cases, *_papers(), *_documents(), *_bounded()]
 
 
 def _read_frame(data: bytes) -> Frame | None:

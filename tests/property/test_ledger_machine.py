@@ -6,6 +6,7 @@ change the budget, and retire a node that is off. The invariants are worked out 
 the disks and in the hardware, never asked of the ledgers.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from hypothesis import settings
@@ -14,7 +15,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from cluster.ids import NodeId
 from cluster.rack.ledger.decrees import Retired
-from cluster.rack.units import FIRST_EPOCH, SHARES_TOTAL
+from cluster.rack.ledger.messages import Grant, Told
+from cluster.rack.rows import Credit, Wants
+from cluster.rack.units import FIRST_EPOCH, SHARES_TOTAL, BudgetVersion
 from simulations.power.checker import Account
 from tests.ledger_bench import (
     CURRENCY,
@@ -46,6 +49,8 @@ class LedgerMachine(RuleBasedStateMachine):
         self.read = dict.fromkeys(self.nodes, 0)
         self.wire: list[tuple[NodeId, NodeId, Message]] = []
         self.off: NodeId | None = None
+        self.records_kept = dict.fromkeys(self.nodes, 1)
+        """How much of the operators' log is on each node's disk: a file of its own."""
         self._note()
 
     def _note(self) -> None:
@@ -118,7 +123,7 @@ class LedgerMachine(RuleBasedStateMachine):
         node.disk += [keep.entry for keep in node.waiting[:made_it]]
         self._note()
         again = node.restart()
-        again.obey(self.log)
+        again.obey(self.log, count=self.records_kept[one])
         self.nodes[one] = again
         self._note()
 
@@ -146,10 +151,28 @@ class LedgerMachine(RuleBasedStateMachine):
     @rule(one=_NODES, is_kept=st.booleans())
     def hear_operators(self, one: NodeId, is_kept: bool) -> None:
         if self._is_running(one):
-            self.nodes[one].obey(self.log)
+            if is_kept:
+                self.records_kept[one] = len(self.log.records)
+            self.nodes[one].obey(self.log, is_kept=is_kept)
             self._note()
             if is_kept:
                 self.get_on(one)
+
+    @rule(liar=_NODES, to=_NODES, number=st.sampled_from([1, 2, 10**9]), data=st.data())
+    def lie(self, liar: NodeId, to: NodeId, number: int, data: st.DataObject) -> None:
+        """A member says of its own account whatever it likes."""
+        row = self.nodes[liar].ledger.row(NOW)
+        if liar == to or row is None or not self._is_running(to):
+            return
+        row = replace(
+            row,
+            version=BudgetVersion(sequence=data.draw(st.integers(0, 9)), watts=2**60),
+            wants=Wants(demand_watts=2**62, minimum_watts=2**62, maximum_watts=2**62),
+            credits=(Credit(giver=to, sequence=number),),
+        )
+        grant = Grant(epoch=row.epoch, sequence=number, shares=SHARES_TOTAL, row=row)
+        self.nodes[to].hear(liar, data.draw(st.sampled_from([Told(row=row), grant])))
+        self._note()
 
     @rule(one=_NODES, chance=st.integers(0, 3))
     def retire(self, one: NodeId, chance: int) -> None:

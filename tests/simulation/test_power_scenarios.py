@@ -18,6 +18,8 @@ SECONDS_MAX = {
     "retire-absent": ("all_in_the_new_epoch_seconds", 36.0),
     "partition": ("each_half_to_90_percent_seconds", 8.0),
     "emergency": ("below_the_budget_seconds", 3.0),
+    "two-operators": ("to_the_lower_budget_seconds", 5.0),
+    "two-feeds": ("to_the_lower_feed_seconds", 4.0),
 }
 """Far above what is measured: these are broken only by something that hangs."""
 
@@ -32,6 +34,44 @@ def test_a_calm_rack_does_it_in_time_and_breaks_nothing(name: str) -> None:
     assert outcome.violations == ()
     assert seconds is not None
     assert seconds <= most
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_machines_of_four_kinds_keep_the_promise_in_the_storm(seed: int) -> None:
+    outcome = play(Ticket(scenario="mixed", nodes=8, seed=seed, loss_ratio=0.2))
+
+    assert outcome.violations == ()
+    assert outcome.figures["one_epoch_total"] == 1
+    assert outcome.figures["quarantined_total"] == 0
+
+
+def test_two_operators_at_once_are_told_to_everybody_and_settled_by_one() -> None:
+    outcome = play(Ticket(scenario="two-operators", nodes=8, seed=5, loss_ratio=0.2))
+
+    assert outcome.violations == ()
+    assert outcome.figures["not_alarmed_total"] == 0
+    assert outcome.figures["settled_seconds"] is not None
+
+
+def test_one_feed_can_carry_what_both_did() -> None:
+    outcome = play(Ticket(scenario="two-feeds", nodes=8, seed=5, loss_ratio=0.2))
+
+    carried = outcome.figures["carried_by_one_feed_ratio"]
+    assert outcome.violations == ()
+    assert carried is not None
+    assert carried <= 1.0
+    assert outcome.figures["restored_seconds"] is not None
+
+
+def test_siblings_of_a_gang_are_equally_fast() -> None:
+    outcome = play(Ticket(scenario="gang", nodes=8, seed=2, loss_ratio=0.2))
+
+    spread, wasted = (outcome.figures[name] for name in ("spread_in_a_gang_ratio", "wasted_ratio"))
+    assert outcome.violations == ()
+    assert spread is not None
+    assert spread <= 0.05
+    assert wasted is not None
+    assert wasted <= 0.02
 
 
 def test_watts_are_served_nearly_as_by_an_ideal_controller() -> None:

@@ -34,6 +34,16 @@ def test_three_overlapping_deaths_end_in_one_epoch(seed: int) -> None:
     assert outcome.figures["quarantined_total"] == 0
 
 
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_disks_that_are_set_back_and_a_liar_break_no_budget(seed: int) -> None:
+    outcome = play(Ticket(scenario="set-back", nodes=NODES, seed=seed, loss_ratio=0.2))
+
+    assert outcome.violations == ()
+    assert outcome.figures["one_epoch_total"] == 1
+    assert outcome.figures["noticed_total"] != 0
+    assert outcome.figures["held_by_a_lie_total"] == 0
+
+
 @pytest.mark.parametrize("mistake", MISTAKES)
 def test_a_mistake_is_caught(mistake: str) -> None:
     for seed in range(1, SEEDS_MAX + 1):

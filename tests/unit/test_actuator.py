@@ -290,6 +290,41 @@ def test_a_look_during_a_write_says_nothing() -> None:
     assert actuator.bound_watts(10.02) == 900
 
 
+def test_looks_during_a_long_write_keep_what_is_in_force_known_and_the_gate_open() -> None:
+    actuator = settled(900)
+    actuator.want(500, 10.0)
+
+    effects = look(actuator, 900, 12.0)
+
+    assert effects == []
+    assert actuator.bound_watts(12.0) == 900
+    assert actuator.view(12.0).in_force_watts == 900
+    actuator.written(500, 12.1)
+    assert actuator.bound_watts(12.1) == 900
+    look(actuator, 500, 14.2)
+    assert actuator.bound_watts(14.2) == 500
+
+
+@pytest.mark.parametrize(
+    "found", [pytest.param(None, id="nothing"), pytest.param(MAXIMUM, id="more than was known")]
+)
+def test_a_look_during_a_write_that_finds_something_else_vouches_for_nothing(
+    found: int | None,
+) -> None:
+    actuator = settled(900)
+    actuator.want(500, 10.0)
+
+    effects = look_while_writing(actuator, found)
+
+    assert actuator.bound_watts(12.0) is None
+    assert [type(one) for one in effects] == [GateClosed]
+
+
+def look_while_writing(actuator: Actuator, watts: int | None) -> list[Effect]:
+    """From 10.0 to 12.0, as often as an agent does."""
+    return [one for tick in range(1, 11) for one in actuator.observed(watts, 10.0 + 0.2 * tick)]
+
+
 # -- the gate --------------------------------------------------------------------------------------
 
 

@@ -187,8 +187,8 @@ def test_a_set_of_collectors_is_switched_in_the_file(
     [
         (("enable-metric-set", "mcp"), "note: enable_mcp has no effect in this version\n"),
         (
-            ("config", "set", "orchestrator.token=x"),
-            "note: orchestrator.token has no effect in this version\n",
+            ("config", "set", "orchestrator.enable_turbo_mode=true"),
+            "note: orchestrator.enable_turbo_mode has no effect in this version\n",
         ),
         (("config", "set", "scrape_interval=1s"), ""),
     ],

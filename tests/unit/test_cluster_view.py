@@ -34,6 +34,7 @@ class AskedHost:
         self.asked: list[str] = []
         self.keys = SimpleNamespace(identity=OWN, authority=SimpleNamespace(name="lab"))
         self.address, self.disk_trouble, self.last_failure = "10.0.0.1:7947", None, None
+        self.peer = SimpleNamespace(roster=SimpleNamespace(log=SimpleNamespace(records=())))
 
     @property
     def now(self) -> float:
@@ -110,6 +111,18 @@ async def test_an_answer_without_end_is_read_as_far_as_members_are_known() -> No
     seen = await draws(ClusterView(host.peering))
 
     assert seen == {"n1": 800.0, "n2": None}
+
+
+async def test_the_power_of_a_rack_is_its_own_nodes_word() -> None:
+    host = AskedHost(
+        member(2, rack=R02), member(3, rack=R03), answers={"10.0.0.2:7947": [report(2, 700.0)]}
+    )
+    view = ClusterView(host.peering)
+
+    described = [await view.power_document(rack) for rack in ("r01", "r02", "r09")]
+
+    assert [one and one["is_answered"] for one in described] == [True, True, None]
+    assert [one and one["is_governed"] for one in described] == [False, False, None]
 
 
 def test_a_reimaged_rack_mate_is_one_series() -> None:

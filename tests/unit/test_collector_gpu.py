@@ -11,6 +11,7 @@ from esnode.drivers.base import DeviceFault, DriverUnavailable
 from esnode.drivers.nvml import NvmlDriver
 from esnode.readings.gpu import GpuIdentity, GpuInventory, GpuProcess, GpuReading
 from esnode.readings.host import Absence
+from esnode.readings.limits import EnforcedLimit
 from tests.nvml_stand_in import StandInNvml, install
 from tests.nvml_stand_in_gpu import LOST, make_gpus
 
@@ -48,6 +49,10 @@ class ScriptedDriver:
     def read(self, gpu: GpuIdentity) -> GpuReading:
         self.fail()
         return GpuReading(identity=gpu, processes=self.processes)
+
+    def read_power_limit(self, gpu: GpuIdentity) -> EnforcedLimit:
+        self.fail()
+        return EnforcedLimit(device=gpu.uuid, enforced_watts=None, requested_watts=None)
 
     def set_power_limit(self, gpu: GpuIdentity, watts: int) -> None:
         self.fail()

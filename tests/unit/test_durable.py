@@ -30,6 +30,35 @@ def test_records_come_back_in_their_order(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "it.log").stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize(
+    "at", [pytest.param(0, id="length"), pytest.param(5, id="check"), pytest.param(9, id="record")]
+)
+def test_damage_with_whole_records_behind_it_is_no_torn_tail(tmp_path: Path, at: int) -> None:
+    log_at(tmp_path, b"first", b"second", b"third")
+    path = tmp_path / "it.log"
+    whole = path.read_bytes()
+    begin = whole.index(b"second") - 8
+    damaged = bytearray(whole)
+    damaged[begin + at] ^= 0x40
+    path.write_bytes(damaged)
+
+    with pytest.raises(DurableFailed, match=f"damaged at byte {begin}, and whole records follow"):
+        RecordLog(path, "test").load(may_lose_records=False)
+
+    assert path.read_bytes() == damaged
+    assert read_again(tmp_path)[0] == (b"first",)
+
+
+def test_a_torn_tail_alone_is_cut_also_where_nothing_may_be_lost(tmp_path: Path) -> None:
+    log_at(tmp_path, b"first", b"second")
+    path = tmp_path / "it.log"
+    path.write_bytes(path.read_bytes()[:-2])
+
+    kept = RecordLog(path, "test").load(may_lose_records=False)
+
+    assert (kept.records, kept.cut_bytes) == ((b"first",), 12)
+
+
 def test_a_log_that_was_never_written_holds_nothing(tmp_path: Path) -> None:
     assert read_again(tmp_path) == ((), 0)
 
@@ -162,3 +191,47 @@ def test_the_epoch_file_never_grows_after_its_first_write(tmp_path: Path) -> Non
         epoch.write(number)
 
     assert (tmp_path / "epoch").stat().st_size == size
+
+
+def test_records_after_a_replacement_whose_name_did_not_reach_the_disk_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = log_at(tmp_path, *[b"x" * 50 for _ in range(40)])
+    synced: list[Path] = []
+
+    def refuse_the_second_time(folder: Path) -> None:
+        synced.append(folder)
+        if len(synced) in (2, 3):
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("cluster.durable.sync_folder", refuse_the_second_time)
+    with pytest.raises(DurableFailed):
+        log.replace([b"sum"])
+    with pytest.raises(DurableFailed):
+        log.append([b"later"])  # the name is not on disk yet
+    log.append([b"later"])
+
+    records, cut_bytes = read_again(tmp_path)
+    assert records == (b"sum", b"", b"later")
+    assert cut_bytes == 0
+
+
+def test_a_hole_of_zeros_is_no_row_of_records(tmp_path: Path) -> None:
+    log_at(tmp_path, b"one")
+    path = next(tmp_path.iterdir())
+    with path.open("ab") as file:
+        file.write(bytes(400))
+
+    records, cut_bytes = read_again(tmp_path)
+
+    assert records == (b"one", b"")
+    assert cut_bytes == 392
+
+
+def test_nothing_is_written_beyond_the_end_of_a_file_that_became_shorter(tmp_path: Path) -> None:
+    log = log_at(tmp_path, b"one", b"two")
+    path = next(tmp_path.iterdir())
+    path.write_bytes(path.read_bytes()[:30])
+
+    with pytest.raises(DurableFailed):
+        log.append([b"three"])

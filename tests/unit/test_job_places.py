@@ -114,7 +114,7 @@ def preempting(why_not: str):
         starting(gpus=("GPU-0",), at=NOW - 4000),
         submitted(OTHER, spec=WAITER),
     )
-    made = placer(why_no_preemption=why_not, policy=Policy())
+    made = placer(why_no_preemption=lambda: why_not, policy=Policy())
     return made.decide(book(*records), machine(gpu(0)), NOW)
 
 

@@ -1,8 +1,6 @@
 """Budgets, joins and lost books, as one node's ledger obeys operators."""
 
-import pytest
-
-from cluster.rack.ledger.book import BudgetTaken, Complied, MemberAdded, Opened
+from cluster.rack.ledger.book import BudgetTaken, Complied, MemberAdded
 from cluster.rack.ledger.messages import Grant
 from cluster.rack.units import FIRST_EPOCH
 from simulations.power.desk import FLOOR_WATTS
@@ -116,8 +114,8 @@ def test_a_grant_of_somebody_who_is_not_known_as_a_member_yet_waits() -> None:
     giver, other, _ = bench.begin()
     newcomer = bench.strangers[0]
     bench.desk.join(newcomer.id, "spare0", FIRST_EPOCH)
+    newcomer.start()
     for node in (giver, newcomer):
-        node.start()
         node.hear_decrees()
         node.keep_all()
         node.is_low()
@@ -144,19 +142,6 @@ def test_a_grant_of_somebody_who_is_not_known_as_a_member_yet_waits() -> None:
     assert len(other.waiting) == 1
 
 
-def test_a_book_without_shares_may_be_opened_where_one_was_lost() -> None:
-    bench = Bench(strangers=1)
-    bench.begin()
-    newcomer = bench.strangers[0]
-    bench.desk.join(newcomer.id, "spare0", FIRST_EPOCH)
-    newcomer.start(may_found=False)
-    newcomer.keep_all()
-
-    newcomer.hear_decrees()
-
-    assert newcomer.written == [Opened]
-
-
 def test_quarantine_outlives_a_restart() -> None:
     bench = Bench()
     node = bench.nodes[0]
@@ -171,26 +156,3 @@ def test_quarantine_outlives_a_restart() -> None:
 
     assert node.ledger.allowance_watts == 0
     assert node.view.quarantine
-
-
-@pytest.mark.parametrize("lives", [2, 3])
-def test_a_copy_of_an_older_log_is_found_out_by_the_peers(lives: int) -> None:
-    bench = Bench()
-    giver, taker, _ = bench.begin()
-    old = list(giver.log)
-    giver.give(taker, 10**8)
-    bench.settle()
-
-    giver.log = old
-    for _ in range(lives):
-        giver.start()
-        giver.keep_all()
-    giver.is_low()
-    row = taker.ledger.row(taker.now)
-    assert row is not None
-    giver.ledger.hear_row(row, giver.now)
-    giver.wait(0.0)
-    giver.keep_all()
-
-    assert giver.view.quarantine
-    assert giver.ledger.allowance_watts == 0

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.rack.ledger.book import Froze, Switched
 from cluster.rack.ledger.decrees import Retired
-from cluster.rack.ledger.messages import Grant, Receipt, SignedStatement, Stated
+from cluster.rack.ledger.messages import Grant, Receipt, Stated, read_statement
 from cluster.rack.units import FIRST_EPOCH, SHARES_TOTAL, Epoch
 from simulations.power.desk import CURRENCY
 from tests.ledger_benches import Bench, BenchNode
@@ -325,13 +325,10 @@ def test_a_statement_that_its_node_did_not_sign_is_ignored(which: str) -> None:
     second.keep_all()
     word = second.messages(Stated)[0].signed
     if which == "signature":
-        word = SignedStatement(statement=word.statement, payload=word.payload, signature=bytes(64))
+        word = replace(word, signature=bytes(64))
     elif which == "currency":
-        word = SignedStatement(
-            statement=word.statement,
-            payload=word.payload.replace(b"rack:r00", b"rack:r01"),
-            signature=word.signature,
-        )
+        payload = word.payload.replace(b"rack:r00", b"rack:r01")
+        word = read_statement(payload, word.signature)
     else:
         bench.public_keys.pop(second.id)
 

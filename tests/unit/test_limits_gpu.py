@@ -7,10 +7,13 @@ import pytest
 
 from esnode.drivers.base import DeviceFault, DriverUnavailable, GpuDriver, PowerLimitRefused
 from esnode.drivers.limits import GpuLimits
+from esnode.drivers.nvml import NvmlDriver
 from esnode.readings.gpu import GpuIdentity, GpuInventory, GpuReading
 from esnode.readings.host import Absence
 from esnode.readings.limits import EnforcedLimit, LimitRange
+from tests import nvml_stand_in_gpu
 from tests.gpu_benches import BENCHES, GpuBench
+from tests.nvml_stand_in import StandInNvml, install
 
 
 @pytest.fixture(params=[pytest.param(name, id=name) for name in BENCHES])
@@ -45,6 +48,21 @@ def test_a_limit_is_set_and_in_force_after_settling(bench: GpuBench) -> None:
         device=device, enforced_watts=400, requested_watts=400
     )
     assert limits.enforced(other).enforced_watts == 700
+
+
+def test_what_is_in_force_costs_two_calls_of_the_library(tmp_path: Path) -> None:
+    library = StandInNvml(nvml_stand_in_gpu.make_gpus(2))
+    with install(library):
+        limits = GpuLimits(NvmlDriver(procfs_path=tmp_path))
+        device = limits.discover().devices[0]
+        before = library.calls.copy()
+
+        limits.enforced(device)
+
+    assert dict(library.calls - before) == {
+        "nvmlDeviceGetPowerManagementLimit": 1,
+        "nvmlDeviceGetEnforcedPowerLimit": 1,
+    }
 
 
 def test_a_device_can_be_asked_before_any_discovery(bench: GpuBench) -> None:
@@ -107,6 +125,9 @@ class OddDriver:
         assert self._reading is not None
         return self._reading
 
+    def read_power_limit(self, gpu: GpuIdentity) -> EnforcedLimit:
+        return EnforcedLimit(device=gpu.uuid, enforced_watts=None, requested_watts=None)
+
     def set_power_limit(self, gpu: GpuIdentity, watts: int) -> None:
         raise PowerLimitRefused("never")
 
@@ -133,8 +154,6 @@ def test_watts_with_fractions_are_rounded_up() -> None:
         identity=GPU,
         power_limit_min_watts=100.5,
         power_limit_max_watts=349.001,
-        power_limit_enforced_watts=300.001,
-        power_limit_requested_watts=300.0,
     )
     limits = GpuLimits(OddDriver(reading))
 
@@ -142,9 +161,18 @@ def test_watts_with_fractions_are_rounded_up() -> None:
 
     assert isinstance(answer, LimitRange)
     assert (answer.minimum_watts, answer.maximum_watts) == (101, 350)
-    assert limits.enforced("GPU-1") == EnforcedLimit(
-        device="GPU-1", enforced_watts=301, requested_watts=300
-    )
+
+
+def test_what_is_in_force_is_rounded_up_to_whole_watts(tmp_path: Path) -> None:
+    gpus = nvml_stand_in_gpu.make_gpus(1)
+    gpus[0].scalars["nvmlDeviceGetEnforcedPowerLimit"] = 300_001
+    gpus[0].scalars["nvmlDeviceGetPowerManagementLimit"] = 300_000
+    with install(StandInNvml(gpus)):
+        limits = GpuLimits(NvmlDriver(procfs_path=tmp_path))
+
+        read = limits.enforced(limits.discover().devices[0])
+
+    assert (read.enforced_watts, read.requested_watts) == (301, 300)
 
 
 @pytest.mark.parametrize(

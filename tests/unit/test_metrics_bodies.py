@@ -85,7 +85,7 @@ def test_a_name_that_is_not_unicode_costs_nothing_but_its_own_looks() -> None:
 
 def test_what_is_unknown_is_absent_and_never_zero() -> None:
     empty = rich_view(Snapshot(taken_at_seconds=0.0, sequence=0))
-    nothing = replace(empty, cluster=None, rack_power=None, jobs=None)
+    nothing = replace(empty, cluster=None, rack_power=None, jobs=None, control=None)
 
     samples = served(nothing)
 

@@ -89,7 +89,7 @@ def test_every_family_gives_a_sample_of_a_rich_node(metric: Metric) -> None:
 def test_a_family_of_an_empty_node_claims_nothing(metric: Metric) -> None:
     empty = Snapshot(taken_at_seconds=0.0, sequence=0)
     view = dataclasses.replace(
-        rich_view(), snapshot=empty, cluster=None, rack_power=None, jobs=None
+        rich_view(), snapshot=empty, cluster=None, rack_power=None, jobs=None, control=None
     )
 
     known = [value for _, value in metric.read(view) if value is not None]
@@ -130,7 +130,7 @@ def fields_of(value: object, path: str) -> list[tuple[str, object]]:
 def test_groups_and_profiles_name_only_what_there_is() -> None:
     assert GROUPS == (
         "cpu", "memory", "filesystem", "disk", "network", "numa", "power", "ipmi", "gpu", "app",
-        "agent", "cluster", "rack_power", "jobs",
+        "agent", "cluster", "rack_power", "jobs", "control",
     )  # fmt: skip
     for selection in PROFILES.values():
         assert selection.groups is None or selection.groups <= set(GROUPS)

@@ -198,7 +198,7 @@ def test_an_order_is_not_signed_after_records_that_nobody_looked_at(
         pytest.param({}, 0, id="protected"),
         pytest.param({"state": "parked"}, 1, id="parked"),
         pytest.param(
-            {"state": "parked", "cap": {"floor_watts": 1000, "demand_watts": 1000}}, 0, id="idle"
+            {"cap": {"floor_watts": 1000, "demand_watts": 1000}}, 0, id="idle at its floor"
         ),
         pytest.param({"alarms": ["the disk refuses"]}, 1, id="alarm"),
         pytest.param(
@@ -216,17 +216,71 @@ def test_the_exit_code_says_whether_the_rack_is_protected(
     assert machine.power("status", "--json").exit_code == code
 
 
-def test_another_rack_is_shown_by_its_totals(machine: Machine, agent: PretendedAgent) -> None:
+@pytest.fixture
+def other(agent: PretendedAgent) -> PretendedAgent:
+    """An agent of r01 that knows of a rack r02."""
     nodes = (node("gpu-01", is_asked=True), node("gpu-09", rack="r02"))
     document = status_document(*nodes, racks=[rack("r01", "alive"), rack("r02", "alive")])
     document["asked"] = {"id": "a" * 32, "name": "gpu-01", "rack": "r01"}
     agent.answers["/v1/cluster"] = (200, document)
+    return agent
+
+
+def rack_power(**more: Any) -> dict[str, Any]:
+    described = {
+        "schema": "esnode.power_rack/1",
+        "rack": "r02",
+        "is_answered": True,
+        "is_governed": True,
+        "currencies": [],
+    }
+    return described | more
+
+
+@pytest.mark.parametrize(
+    ("answer", "says"),
+    [
+        pytest.param((404, {"error": "no such route"}), "ask a node of it", id="earlier-version"),
+        pytest.param((200, rack_power(is_answered=False)), "no node of it answers", id="silent"),
+    ],
+)
+def test_of_a_rack_that_tells_nothing_the_totals_are_shown(
+    machine: Machine, other: PretendedAgent, answer: tuple[int, dict[str, Any]], says: str
+) -> None:
+    other.answers["/v1/racks/r02/power"] = answer
+
+    result = machine.power("status", "--rack", "r02")
+
+    assert result.exit_code == 0
+    assert f"RACK r02, as rack r01 knows it: totals only; {says}" in result.stdout
+    assert " budget    14.0 kW" in result.stdout
+
+
+def test_another_rack_is_shown_by_its_slots(machine: Machine, other: PretendedAgent) -> None:
+    other.answers["/v1/racks/r02/power"] = (
+        200,
+        rack_power(currencies=[currency_document(founded(), grade="C", missing_slots=["u02"])]),
+    )
+
+    result = machine.power("status", "--rack", "r02")
+    document = json.loads(machine.power("status", "--rack", "r02", "--json").stdout)
+
+    assert result.exit_code == 1
+    assert "RACK r02, as its nodes told rack r01" in result.stdout
+    assert " missing   u02" in result.stdout
+    assert "SLOT" in result.stdout
+    assert document["rack"]["power"]["currencies"][0]["missing_slots"] == ["u02"]
+
+
+def test_a_rack_without_a_budget_says_so_and_an_unknown_one_is_refused(
+    machine: Machine, other: PretendedAgent
+) -> None:
+    other.answers["/v1/racks/r02/power"] = (200, rack_power(is_governed=False))
 
     shown = machine.power("status", "--rack", "r02")
     unknown = machine.power("status", "--rack", "r09")
 
-    assert "RACK r02, as rack r01 knows it: totals only" in shown.stdout
-    assert " budget    14.0 kW" in shown.stdout
+    assert "rack r02 has no power budget" in shown.stdout
     assert (unknown.exit_code, "known are r01, r02" in unknown.stderr) == (2, True)
 
 

@@ -94,7 +94,7 @@ def test_a_device_is_raised_only_once_the_other_has_settled_lower() -> None:
     machine = Machine()
     machine.devices.cap_watts = 1000
     machine.write(10.0)
-    machine.devices.loaded({"gpu0": BUSY, "gpu1": IDLE})
+    machine.devices.loaded({"gpu0": BUSY, "gpu1": IDLE}, 15.0)
 
     first = machine.write(20.0)
     waiting = machine.devices.is_raise_waiting
@@ -199,6 +199,104 @@ def test_views_tell_who_set_what() -> None:
     assert before == ["default", "default"]
     assert ours == ["esnode", "esnode"]
     assert [one.set_by for one in machine.devices.views()] == ["esnode", "other"]
+
+
+def test_a_limit_on_its_way_to_ours_is_ours() -> None:
+    machine = Machine()
+    machine.devices.cap_watts = 700
+    machine.write(1.0)
+    machine.devices.cap_watts = 1100
+    plan = machine.devices.plan(20.0)
+    machine.devices.asked(plan, 20.0)
+    machine.devices.answered(
+        (
+            LimitWritten(
+                device=one.device, asked_watts=one.watts, before_watts=300, enforced_watts=300
+            )
+            for one in plan
+        ),
+        20.0,
+    )
+
+    assert [one.set_by for one in machine.devices.views()] == ["esnode", "esnode"]
+
+
+def test_limits_of_an_earlier_life_are_taken_over() -> None:
+    machine = Machine()
+    machine.in_force = {"gpu0": 450, "gpu1": 450}
+    machine.see(0.0)
+    machine.devices.cap_watts = 1000
+
+    written = machine.write(10.0)
+
+    assert written == machine.in_force
+    assert [one.set_by for one in machine.devices.views()] == ["esnode", "esnode"]
+    assert machine.write(11.0) == {}
+
+
+def test_a_limit_that_is_not_known_was_set_by_nobody_known() -> None:
+    machine = Machine()
+    machine.devices.seen(
+        [EnforcedLimit(device="gpu0", enforced_watts=None, requested_watts=None)], 1.0
+    )
+
+    assert [one.set_by for one in machine.devices.views()] == ["unknown", "default"]
+
+
+class Stubborn(Machine):
+    """Its first device takes no raise."""
+
+    def write(self, now: float) -> dict[str, int]:
+        plan = self.devices.plan(now)
+        self.devices.asked(plan, now)
+        for limit in plan:
+            before = self.in_force[limit.device]
+            outcome: LimitRefused | LimitWritten
+            if limit.device == "gpu0" and limit.watts > before:
+                outcome = LimitRefused(
+                    device="gpu0", asked_watts=limit.watts, enforced_watts=before, reason="no"
+                )
+            else:
+                self.in_force[limit.device] = limit.watts
+                outcome = LimitWritten(
+                    device=limit.device,
+                    asked_watts=limit.watts,
+                    before_watts=before,
+                    enforced_watts=limit.watts,
+                )
+            self.devices.answered([outcome], now)
+        return {limit.device: limit.watts for limit in plan}
+
+
+def test_what_a_device_refuses_goes_to_those_that_take_it() -> None:
+    machine = Stubborn()
+    machine.devices.cap_watts = 500
+    machine.write(1.0)
+    machine.devices.cap_watts = 900
+
+    for second in range(10, 20):
+        machine.write(float(second))
+
+    assert machine.in_force == {"gpu0": 200, "gpu1": 599}
+    assert [one.is_refusing for one in machine.devices.views()] == [True, False]
+
+
+def test_a_device_that_refused_is_tried_again_with_a_watt_and_then_gets_its_part() -> None:
+    machine = Stubborn()
+    machine.devices.cap_watts = 500
+    machine.write(1.0)
+    machine.devices.cap_watts = 900
+    for second in range(10, 20):
+        machine.write(float(second))
+
+    tried = [machine.write(float(second)) for second in range(20, 50)]
+    machine.__class__ = Machine  # it takes raises now
+    later = [machine.write(float(second)) for second in range(50, 120)]
+
+    assert [one for one in tried if one] == [{"gpu0": 201}]
+    assert {"gpu0": 201} in later
+    assert machine.in_force == {"gpu0": 400, "gpu1": 400}
+    assert not any(one.is_refusing for one in machine.devices.views())
 
 
 def test_a_limit_is_never_a_device_that_was_not_found() -> None:

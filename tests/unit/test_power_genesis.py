@@ -261,6 +261,7 @@ def test_a_proposal_says_on_what_each_floor_rests() -> None:
         machine(3, gpu_count=4, gpu_limit_watts=2000.0, draw_watts=None),
         machine(4, draw_watts=900.0, gpu_draw_watts=None, gpu_limit_watts=None, gpu_count=0),
         machine(5, rack="r02"),
+        machine(8, lowest_watts=1840.5, highest_watts=10_200.0),
     )
 
     proposal = propose("r01", machines, OWN)
@@ -271,8 +272,10 @@ def test_a_proposal_says_on_what_each_floor_rests() -> None:
         (900, "GPUs at 600 W"),
         (1130, "draws 900 W now; no GPU is known"),
         (2850, "GPUs at 1600 W"),
+        (1850, "by its own agent: lowest limits of its devices and rest"),
     ]
-    assert proposal.wish.budget_watts == 2 * (2400 + 2400 + 900 + 1130 + 2850)
+    assert proposal.slots[-1].maximum_watts == 10_200
+    assert proposal.wish.budget_watts == 2 * (2400 + 2400 + 900 + 1130 + 2850 + 1850)
 
 
 def test_a_proposed_file_can_be_read_and_founded() -> None:

@@ -143,6 +143,38 @@ async def test_a_torn_end_is_cut_and_told(disk: Disk) -> None:
     assert "cut a damaged end of 8 bytes" in again.notes[0]
 
 
+async def test_a_ledger_that_rots_within_is_left_alone_and_holds_nothing(disk: Disk) -> None:
+    disk.begin()
+    await disk.write(Started(incarnation=1), OPENED, MemberAdded(node_id=OTHER))
+    rotten = bytearray(disk.path.read_bytes())
+    rotten[rotten.index(encode_entry(OPENED)) + 3] ^= 1
+    disk.path.write_bytes(rotten)
+
+    with pytest.raises(LedgerUnusable, match="whole records follow: this node holds nothing"):
+        Disk(disk.folder).begin()
+
+    assert Disk(disk.folder).logs.holds_any()
+    assert disk.path.read_bytes() == rotten
+    assert not list(disk.path.parent.glob("*.cut"))
+
+
+async def test_a_torn_end_is_told_also_if_somebody_has_looked_into_the_log_before(
+    disk: Disk,
+) -> None:
+    disk.begin()
+    await disk.write(Started(incarnation=1), OPENED)
+    with disk.path.open("ab") as file:
+        file.write(b"\0\0\0\x10torn")
+    later = Disk(disk.folder)
+
+    holds_any = later.logs.holds_any()
+    first, second = later.begin(), later.begin()
+
+    assert holds_any
+    assert ["cut a damaged end of 8 bytes" in note for note in first.notes] == [True]
+    assert second.notes == ()
+
+
 @pytest.mark.parametrize(
     ("records", "line"),
     [

@@ -15,7 +15,8 @@ from cluster.rack.ledger.decrees import Founded, Retired, Slot, dynamic_watts
 from cluster.rack.ledger.ledger import LedgerView
 from cluster.rack.power_effects import PowerView
 from cluster.rack.rows import Promise, Row, Wants
-from cluster.rack.units import FIRST_EPOCH, SHARES_TOTAL, BudgetVersion, CurrencyId
+from cluster.rack.units import FIRST_EPOCH, SHARES_TOTAL, BudgetVersion, CurrencyId, Epoch
+from esnode.control.settling import SettleSeen
 from esnode.readings.limits import LimitRange
 from esnode.status.power import SCHEMA, DeviceFact, MateFact, PowerKnown, RowFact
 from esnode.status.power_rack import describe_power
@@ -167,11 +168,39 @@ def test_the_node_is_told_in_watts_of_the_whole_machine() -> None:
         "cover_watts": 0,
         "throttle_watts": 0,
         "settle_seconds": 2.0,
+        "settle_seen": None,
         "is_settled": True,
         "is_refusing": False,
     }
     assert described["devices"][0]["limit_watts"] is None
     assert described["devices"][0]["draw_watts"] is None
+
+
+@pytest.mark.parametrize(
+    ("at_least_seconds", "alarms"),
+    [
+        pytest.param(1.9, [], id="soon enough"),
+        pytest.param(
+            2.4,
+            ["power_settle is 2 s, and draws took 2.4 s and more to fall after a lowering (99th of "
+             "100, by 40 seen): set it to 3s"],
+            id="too late",
+        ),
+    ],
+)  # fmt: skip
+def test_a_settle_time_that_is_too_short_is_told(
+    at_least_seconds: float, alarms: list[str]
+) -> None:
+    seen = SettleSeen(
+        at_least_seconds=at_least_seconds,
+        at_most_seconds=at_least_seconds + 0.5,
+        lowerings_count=40,
+    )
+
+    described = document(replace(KNOWN, settle_seen=seen))
+
+    assert described["alarms"] == alarms
+    assert described["cap"]["settle_seen"]["lowerings_count"] == 40
 
 
 def test_a_rack_that_is_enforced_and_metered() -> None:
@@ -190,6 +219,71 @@ def test_a_rack_that_is_enforced_and_metered() -> None:
         "empty",
     ]
     assert described["slots"][0]["share_watts"] == 1000 + SHARED // 2
+
+
+C = NodeId(b"c" * 16)
+FEED = CurrencyId("feed-a:r01")
+
+
+@pytest.mark.parametrize(
+    ("age_seconds", "grade", "outside"),
+    [
+        pytest.param(0.5, "C", ["gpu-09"], id="heard now"),
+        pytest.param(70.0, "A", [], id="not heard for long"),
+    ],
+)
+def test_a_live_machine_of_the_rack_in_no_slot_is_named(
+    age_seconds: float, grade: str, outside: list[str]
+) -> None:
+    mates = {**KNOWN.mates, C: mate("gpu-09", age_seconds=age_seconds)}
+
+    described = currency(replace(KNOWN, mates=mates))
+
+    assert (described["grade"], described["outside_nodes"]) == (grade, outside)
+    assert described["missing_slots"] == []
+    assert ("gpu-09 stands in no slot" in described["grade_reason"]) == bool(outside)
+
+
+def test_a_retired_machine_that_is_heard_is_not_off() -> None:
+    retired = Retired(
+        currency=RACK, epoch=FIRST_EPOCH, rank=0, members=(A, B), out=(B,), evidence="outlet off"
+    )
+
+    described = currency(replace(KNOWN, charters={RACK: replace(CHARTER, retired=(retired,))}))
+
+    assert (described["grade"], described["outside_nodes"]) == ("C", ["gpu-02"])
+
+
+def test_a_feed_need_not_feed_every_machine_of_the_rack() -> None:
+    mates = {**KNOWN.mates, C: mate("gpu-09")}
+    feed = replace(CHARTER, founded=replace(FOUNDED, currency=FEED))
+    rows = {(FEED, one): fact for (_, one), fact in KNOWN.rows.items()}
+
+    described = currency(replace(KNOWN, mates=mates, rows=rows, charters={FEED: feed}))
+
+    assert (described["grade"], described["outside_nodes"]) == ("A", [])
+
+
+def test_what_an_ended_epoch_held_says_nothing_of_who_is_stranded() -> None:
+    epoch = Epoch(2, 0)
+    rows = {
+        (RACK, A): RowFact(row=row_of(A, epoch=epoch, shares=SHARES_TOTAL), age_seconds=0.1),
+        (RACK, B): RowFact(row=row_of(B), age_seconds=0.5),
+    }
+    known = replace(KNOWN, rows=rows, view=view(epoch=epoch, members=(A, B)))
+
+    assert currency(known)["stranded_watts"] is None
+
+
+def test_who_is_retired_strands_nothing_in_the_next_epoch() -> None:
+    epoch = Epoch(2, 0)
+    rows = {
+        (RACK, A): RowFact(row=row_of(A, epoch=epoch, shares=SHARES_TOTAL), age_seconds=0.1),
+        (RACK, B): RowFact(row=row_of(B), age_seconds=0.5),
+    }
+    known = replace(KNOWN, rows=rows, view=view(epoch=epoch, members=(A,)))
+
+    assert currency(known)["stranded_watts"] == 0
 
 
 def test_modelled_draws_are_grade_b() -> None:

@@ -93,6 +93,7 @@ def test_trouble_is_told_in_words() -> None:
             grade="C",
             grade_reason="unprotected: nothing is known to hold u03",
             missing_slots=["u03"],
+            outside_nodes=["gpu-09"],
             closing={"rank": 1, "absent": ["gpu-02"]},
             is_unanimous=False,
             alarms=["operator record 3: a second genesis is ignored"],
@@ -101,7 +102,7 @@ def test_trouble_is_told_in_words() -> None:
     )
 
     assert "grade C: unprotected: nothing is known to hold u03" in shown
-    assert " missing   u03" in shown
+    assert " missing   u03, a slot for gpu-09" in shown
     assert "ends by retirement 1; waiting for the word of gpu-02" in shown
     assert "CONTESTED: lowest of a fork" in shown
     assert "silent, behind" in shown

@@ -97,3 +97,10 @@ def test_who_was_not_heard_for_long_is_named(age_seconds: float, silent: tuple[s
     judged = activation([replace(ENFORCING, row_age_seconds=age_seconds)], BUDGET)
 
     assert (judged.grade, judged.silent) == ("A", silent)
+
+
+def test_a_machine_in_no_slot_leaves_the_rack_unprotected_and_is_named() -> None:
+    judged = activation([ENFORCING, SWITCH], BUDGET, outside=("gpu-09", "gpu-07"))
+
+    assert (judged.grade, judged.missing) == ("C", ())
+    assert judged.outside == ("gpu-07", "gpu-09")

@@ -55,6 +55,8 @@ states = some.builds(
     degradation_score=counts,
     flags=some.lists(words, max_size=4).map(tuple),
     loop_lag_seconds=thousandths,
+    power_lowest_watts=tenths,
+    power_highest_watts=tenths,
 )
 
 
@@ -187,3 +189,16 @@ def test_a_rack_comes_back_as_it_was(state: NodeState, age: int) -> None:
 )
 def test_a_report_comes_back_as_it_was(report: NodeReport) -> None:
     assert decode_report(encode_report(report)) == report
+
+
+def test_an_earlier_version_reads_a_state_with_what_it_does_not_know() -> None:
+    known = NodeState(agent_version="0.2.0", power_draw_watts=900.0)
+    later = NodeState(
+        agent_version="0.2.0", power_draw_watts=900.0, power_lowest_watts=800.0,
+        power_highest_watts=7100.5,
+    )  # fmt: skip
+
+    fields, more = (decode_document(encode_node_state(one)) for one in (known, later))
+
+    assert more == (*fields, (), 8000, 71005)
+    assert decode_node_state(encode_node_state(known)).power_lowest_watts is None

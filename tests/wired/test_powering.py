@@ -147,6 +147,16 @@ class Node:
         self.powering.end()
         self.host = None
 
+    @asynccontextmanager
+    async def alone(self) -> AsyncIterator["Node"]:
+        """The same agent while its part of the cluster cannot begin."""
+        self.powering = self.make(PowerTerms(settle_seconds=SETTLE_SECONDS))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.powering.run)
+            nursery.start_soon(self.tick_for_ever)
+            yield self
+            nursery.cancel_scope.cancel()
+
 
 class Rack:
     """Two nodes, and their operator."""
@@ -245,6 +255,35 @@ async def test_a_node_comes_back_with_its_shares_and_its_cap(rack: Rack) -> None
         assert not gate.is_open
         await until(lambda: gate.is_open)
         assert node.device.enforced_watts == 350
+
+
+async def test_a_machine_that_holds_watts_keeps_its_cap_without_its_cluster(rack: Rack) -> None:
+    async with rack.first.running() as node:
+        rack.sign(rack.genesis(150, node))
+        await until(lambda: node.state == "enforcing")
+        assert node.host is not None
+        assert await node.host.kept() is None
+    node.device.enforced_watts = node.device.requested_watts = 700  # a reboot
+
+    async with node.alone():
+        assert node.powering is not None
+        powering = node.powering
+        gate = powering.means.gate
+        await until(lambda: gate.is_governed)
+        assert not gate.is_open
+        powering.end()  # a host tried to begin, and could not bind
+        await until(lambda: gate.is_open)
+        assert node.device.enforced_watts == 350
+        known = known_of(powering)
+        assert (known.state, known.node) == ("enforcing", "gpu-01")
+        assert "its part of the cluster does not run" in known.detail
+
+        async with node.machine.running() as host:
+            powering.begin(host)
+            await until(lambda: powering.governed is not None and powering.host is host)
+            await until(lambda: known_of(powering).detail == "shares of rack:r01")
+            assert node.device.enforced_watts == 350
+            powering.end()
 
 
 async def test_a_lost_ledger_holds_nothing(rack: Rack) -> None:

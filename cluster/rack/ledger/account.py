@@ -61,6 +61,11 @@ class Account:
         """Shares that this node prepares to give: the hardware is being lowered for them."""
         self.decreed = book.version
         """The budget that operators decree now; a cut is obeyed before it is kept."""
+        self.held: dict[str, str] = {}
+        """Why nothing is spent for now, by kind of reason; unlike a quarantine it can end."""
+        self.has_slot = True
+        """Whether this node stands in a slot of the rack; in none it draws nothing above a floor,
+        and its shares are there for others."""
         self._in_flight: deque[Keep] = deque()
         self._number = 0
         self._effects: list[Effect] = []
@@ -129,6 +134,22 @@ class Account:
         self.alarm(f"{self.book.currency}: {reason}; this node holds no watts above its floor")
         self.keep(Quarantined(reason=reason))
 
+    def hold(self, kind: str, reason: str) -> None:
+        """Spend nothing for a reason that may end."""
+        if kind not in self.held:
+            self.reserved.clear()
+            self.alarm(f"{self.book.currency}: {reason}; this node holds no watts above its floor")
+        self.held[kind] = reason
+
+    def release(self, kind: str) -> None:
+        """That reason has ended."""
+        self.held.pop(kind, None)
+
+    @property
+    def is_believed(self) -> bool:
+        """Whether this book may be acted upon: neither in quarantine nor held."""
+        return not (self.ahead.quarantine or self.held)
+
     # -- what may be spent ------------------------------------------------------------------------
 
     @property
@@ -138,7 +159,7 @@ class Account:
         Debits count from the moment that they are written down, credits from that on that they
         are on disk.
         """
-        if self.ahead.quarantine or not self.book.is_open:
+        if not self.is_believed or not self.book.is_open:
             return 0
         leaving = sum(
             keep.entry.shares for keep in self._in_flight if isinstance(keep.entry, Debited)
@@ -153,6 +174,8 @@ class Account:
     @property
     def allowance_watts(self) -> int:
         """No cap above the floor may be higher than this, now; rounded down."""
+        if not self.has_slot:
+            return 0
         return watts_of(self.spendable_shares, self.budget_watts)
 
     def takes(self, version: BudgetVersion) -> bool:

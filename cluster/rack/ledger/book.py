@@ -56,6 +56,8 @@ class Book:
     frozen: Frozen | None = None
     last_statement: bytes | None = field(default=None, repr=False)
     """Signed; of the epoch before, in case that others still wait for it."""
+    founded: bytes = field(default=b"", repr=False)
+    """Digest of the genesis by which the account was opened; empty where that was not kept yet."""
     quarantine: str = ""
     """Why this book is not to be believed; empty while it is."""
 
@@ -90,6 +92,8 @@ class Opened:
     members: tuple[NodeId, ...]
     own_shares: int
     version: BudgetVersion
+    founded: bytes = field(default=b"", repr=False)
+    """Digest of the genesis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,6 +206,7 @@ def apply_entry(book: Book, entry: Entry) -> Book:
                 members=entry.members,
                 own_shares=entry.own_shares,
                 version=entry.version,
+                founded=entry.founded,
                 frozen=None,
             )
         case Debited():
@@ -227,6 +232,9 @@ def apply_entry(book: Book, entry: Entry) -> Book:
         case MemberAdded(node_id=node_id):
             return replace(book, members=tuple(dict.fromkeys((*book.members, node_id))))
         case Froze(frozen=frozen):
+            before = book.frozen
+            if before is not None and frozen != before and frozen.rank <= before.rank:
+                raise Malformed("a last word of a rank that does not follow")
             return replace(book, frozen=frozen)
         case Switched():
             return _switch(book, entry)

@@ -5,7 +5,7 @@ entry that a version cannot read is refused, never skipped: a book with a hole i
 must not know files.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from cluster.codec import Document, Value, decode_document, encode_document
 from cluster.errors import Malformed
@@ -45,7 +45,8 @@ def _encode(entry: Entry) -> Document:
             return "started", incarnation
         case Opened():
             version = _version(entry.version)
-            return "opened", entry.epoch, entry.members, entry.own_shares, version
+            opened = ("opened", entry.epoch, entry.members, entry.own_shares, version)
+            return (*opened, entry.founded) if entry.founded else opened
         case Debited(to=to, sequence=sequence, shares=shares):
             return "debited", to, sequence, shares
         case Credited(giver=giver, sequence=sequence, shares=shares):
@@ -70,6 +71,7 @@ def _encode(entry: Entry) -> Document:
 
 def _encode_book(book: Book) -> Document:
     frozen = book.frozen
+    later = (book.founded,) if book.founded else ()
     return (
         book.node_id,
         book.currency,
@@ -85,6 +87,7 @@ def _encode_book(book: Book) -> Document:
         None if frozen is None else (frozen.rank, frozen.digest),
         book.last_statement,
         book.quarantine,
+        *later,
     )
 
 
@@ -104,12 +107,13 @@ def _decode(document: Document) -> Entry:
     match document:
         case "started", int() as incarnation:
             return Started(incarnation=incarnation)
-        case "opened", epoch, members, int() as shares, version:
+        case "opened", epoch, members, int() as shares, version, *later:
             return Opened(
                 epoch=read_epoch(epoch),
                 members=_nodes(members),
                 own_shares=shares,
                 version=read_version(version),
+                founded=_founded(later),
             )
         case "debited", bytes() as to, int() as sequence, int() as shares:
             return Debited(to=NodeId.from_wire(to), sequence=sequence, shares=shares)
@@ -157,6 +161,7 @@ def _decode_book(document: Document) -> Book:
             frozen,
             bytes() | None as statement,
             str() as quarantine,
+            *later,
         ):
             return Book(
                 node_id=NodeId.from_wire(node_id),
@@ -173,9 +178,21 @@ def _decode_book(document: Document) -> Book:
                 frozen=_frozen(frozen),
                 last_statement=statement,
                 quarantine=quarantine,
+                founded=_founded(later),
             )
         case _:
             raise Malformed("a book that this version of the ledger cannot read")
+
+
+def _founded(later: Sequence[Value]) -> bytes:
+    """The digest of the genesis; entries from before it was kept have none."""
+    match later:
+        case []:
+            return b""
+        case [bytes() as digest]:
+            return digest
+        case _:
+            raise Malformed("an entry with more than this version of the ledger can read")
 
 
 def _frozen(value: Value) -> Frozen | None:

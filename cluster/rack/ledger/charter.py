@@ -4,17 +4,22 @@ Its own file because the ledger obeys it and nothing else: who is a member, and 
 never follows from anybody's view of who is alive. Reading is a function of the set of records
 alone, so nodes with the same records agree. The rules:
 
-1. The first genesis of a currency counts; later ones are ignored, with an alarm.
+1. The first genesis of a currency counts; later ones are ignored, with an alarm. Where the log
+   forks and each branch has one, the first in the log's order counts, and no account is opened,
+   until a budget makes the other branch void.
 2. Where the log forks, the lowest budget of all branches holds, until a later budget names the ends
    of the branches that it settles.
 3. A join that names no slot of the rack, or comes after the retirement that closes its epoch, is
    ignored, with an alarm.
+4. Of several that are to stand in one slot the first in the log's order does; the others stand in
+   none and may draw nothing above a floor, with an alarm. They stay members all the same: whoever
+   has let them in counts them, and an epoch ends by the words of all.
 
 It must not know signatures (they were judged before), files or peers.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from cluster.errors import Malformed
 from cluster.identity.operator_records import Other, SignedRecord
@@ -29,6 +34,7 @@ from cluster.rack.ledger.decrees import (
     Slot,
     decode_decree,
     dynamic_watts,
+    is_below_floors,
 )
 from cluster.rack.units import FIRST_EPOCH, BudgetVersion, CurrencyId, Epoch
 
@@ -48,6 +54,10 @@ class Charter:
     retired: tuple[Retired, ...] = ()
     """In the order of the log."""
     alarms: tuple[str, ...] = ()
+    is_contested: bool = False
+    """Whether branches of the log begin with different geneses: no account is opened."""
+    placed: Mapping[str, NodeId] = field(default_factory=dict)
+    """By slot: who came into it after genesis."""
 
     @property
     def currency(self) -> CurrencyId:
@@ -77,13 +87,15 @@ class Charter:
     @property
     def slots(self) -> tuple[Slot, ...]:
         """As founded, with those who came later in their slots."""
-        filled = {one.slot: one.node_id for one in self.joined}
-        for record in self.retired:
-            filled.update({slot: node_id for node_id, slot in record.added})
+        placed = self.placed
         return tuple(
-            slot.filled_by(filled[slot.name]) if slot.name in filled else slot
+            slot.filled_by(placed[slot.name]) if slot.name in placed else slot
             for slot in self.founded.slots
         )
+
+    def has_slot(self, node_id: NodeId) -> bool:
+        """Whether a node stands in a slot: in none, nothing pays for its floor."""
+        return any(slot.node_id == node_id for slot in self.slots)
 
 
 def read_charters(records: Iterable[SignedRecord]) -> Mapping[CurrencyId, Charter]:
@@ -115,43 +127,113 @@ def _read_charter(
     genesis = [(signed, one) for signed, one in decreed if isinstance(one, Founded)]
     if not genesis:
         return None
-    founding, founded = genesis[0]
-    for signed, _ in genesis[1:]:
-        alarms.append(f"operator record {signed.record.sequence}: a second genesis is ignored")
-    retired = [(signed.record.sequence, one) for signed, one in decreed if isinstance(one, Retired)]
+    settles = {signed.hash: one.settles for signed, one in decreed if isinstance(one, BudgetSet)}
+    standing = branches.standing(end for ends in settles.values() for end in ends)
+    founders = _founders([signed.hash for signed, _ in genesis], standing, branches)
+    founding, founded = next(one for one in genesis if one[0].hash == founders[0])
+    for signed, _ in genesis:
+        if signed.hash not in founders:
+            alarms.append(f"operator record {signed.record.sequence}: a second genesis is ignored")
+    if len(founders) > 1:
+        alarms.append(
+            "the operators' log forks, and each branch has a genesis of its own: no account is "
+            "opened until `esnode power budget set` settles it; who began by another one than the "
+            "first holds nothing"
+        )
     budgets = _Budgets(founding, founded, decreed, branches)
     if budgets.contradiction:
         alarms.append(budgets.contradiction)
+    if is_below_floors(founded, budgets.budget_watts):
+        alarms.append(
+            f"the budget of {budgets.budget_watts} W, less its margin, is below the floors of the "
+            "slots: nothing can be shared out, and the machines may draw more than the budget"
+        )
+    places = _Places(founded, alarms)
+    for signed, one in decreed:
+        places.read(signed.record.sequence, one)
     return Charter(
         founded=founded,
         version=budgets.in_force,
         budget_watts=budgets.budget_watts,
         budgets=(*budgets.all_ever, budgets.in_force),
-        joined=_joins(founded, decreed, retired, alarms),
-        retired=tuple(one for _, one in retired),
+        joined=tuple(places.joined),
+        retired=tuple(places.retired),
         alarms=tuple(alarms),
+        is_contested=len(founders) > 1,
+        placed=places.placed,
     )
 
 
-def _joins(
-    founded: Founded,
-    decreed: list[tuple[SignedRecord, Decree]],
-    retired: list[tuple[int, Retired]],
-    alarms: list[str],
-) -> tuple[Joined, ...]:
-    names = [slot.name for slot in founded.slots]
-    joined: list[Joined] = []
-    for signed, one in decreed:
-        if not isinstance(one, Joined):
-            continue
-        sequence = signed.record.sequence
-        if one.slot not in names:
-            alarms.append(f"operator record {sequence}: this rack has no slot {one.slot}")
-        elif any(at < sequence and closing.epoch == one.epoch for at, closing in retired):
-            alarms.append(f"operator record {sequence}: a join into an epoch that was closed")
+def _founders(genesis: list[bytes], standing: list[bytes], branches: "_Branches") -> list[bytes]:
+    """The first genesis of each standing branch, in the log's order; at least one."""
+    firsts = dict[bytes, None]()
+    for head in standing:
+        chain = [hash_ for hash_ in branches.back_from(head) if hash_ in genesis]
+        firsts.update(dict.fromkeys(chain[-1:]))
+    return [hash_ for hash_ in genesis if hash_ in firsts] or genesis[:1]
+
+
+class _Places:
+    """Who stands in which slot, record by record."""
+
+    def __init__(self, founded: Founded, alarms: list[str]) -> None:
+        self._slots = {slot.name: slot for slot in founded.slots}
+        self._alarms = alarms
+        self._free = {slot.name: None for slot in founded.slots if slot.node_id is None}
+        self.placed: dict[str, NodeId] = {}
+        self.joined: list[Joined] = []
+        self.retired: list[Retired] = []
+
+    def read(self, sequence: int, decree: Decree) -> None:
+        """The next record of the log."""
+        match decree:
+            case Joined():
+                self._join(sequence, decree)
+            case Retired():
+                self._retire(sequence, decree)
+            case _:
+                pass
+
+    def _join(self, sequence: int, one: Joined) -> None:
+        where = f"operator record {sequence}"
+        if one.slot not in self._slots:
+            self._alarms.append(f"{where}: this rack has no slot {one.slot}")
+        elif any(closing.epoch == one.epoch for closing in self.retired):
+            self._alarms.append(f"{where}: a join into an epoch that was closed")
         else:
-            joined.append(one)
-    return tuple(joined)
+            self.joined.append(one)
+            self._place(sequence, one.slot, one.node_id)
+
+    def _retire(self, sequence: int, one: Retired) -> None:
+        coming = [node_id for node_id, _ in one.added]
+        replaced = [
+            node_id
+            for lower in self.retired
+            if lower.epoch == one.epoch
+            for node_id, _ in lower.added
+            if node_id not in coming
+        ]
+        for name, slot in self._slots.items():
+            if self.placed.get(name, slot.node_id) in (*one.out, *replaced):
+                self._free[name] = None
+        for node_id, name in one.added:
+            if node_id not in one.out:
+                self._place(sequence, name, node_id)
+        self.retired.append(one)
+
+    def _place(self, sequence: int, name: str, node_id: NodeId) -> None:
+        slot = self._slots.get(name)
+        holder = None if slot is None else self.placed.get(name, slot.node_id)
+        if holder == node_id:
+            self._free.pop(name, None)
+        elif slot is not None and name in self._free and not slot.is_static:
+            del self._free[name]
+            self.placed[name] = node_id
+        else:
+            self._alarms.append(
+                f"operator record {sequence}: slot {name} is not free: {node_id.short} stands in "
+                "none and may draw nothing above a floor; retire it"
+            )
 
 
 class _Budgets:
@@ -193,10 +275,9 @@ class _Budgets:
     def _deciding(self) -> list[bytes]:
         """The last budget of each branch that no later budget made void."""
         void = {end for ends in self._settles.values() for end in ends}
-        heads = [head for head in self._branches.heads if head not in void]
         last = (
             next((one for one in self._branches.back_from(head) if one in self._watts), None)
-            for head in heads or self._branches.heads
+            for head in self._branches.standing(void)
         )
         return list(dict.fromkeys(one for one in last if one is not None))
 
@@ -217,6 +298,11 @@ class _Branches:
         self._by_hash = {signed.hash: signed for signed in records}
         followed = {signed.record.previous for signed in records}
         self.heads = [hash_ for hash_ in self._by_hash if hash_ not in followed]
+
+    def standing(self, void: Iterable[bytes]) -> list[bytes]:
+        """The ends of the branches that nobody made void; all, where that would be none."""
+        ends = dict.fromkeys(void)
+        return [head for head in self.heads if head not in ends] or self.heads
 
     def back_from(self, head: bytes) -> Iterable[bytes]:
         """A record and those before it, the newest first."""

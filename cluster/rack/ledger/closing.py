@@ -10,12 +10,15 @@ statements; with one missing there is none. The rules (power-safety, "Retiring a
    What was sent to a retired node is never refunded: it may have been credited and passed on.
 3. What is left of the whole goes to the newcomers, or to the first survivor; less than nothing is
    an alarm, and no new epoch.
-4. Whoever has finished one rank never states another. So where a signer is seen in the next epoch
-   by a lower rank, the higher rank can never be completed, and the lower one is finished by all.
+4. A rank that was stated is on disk, and no lower one, and no other record of that rank, is stated
+   afterwards: not after a restart that has lost the operators' record, nor when it was revoked.
+5. Whoever has finished one rank never states another, and signs that it has. A lower rank is
+   finished for no other reason than such a word, and only if its speaker is asked by every higher
+   record that this node may have stated: then none of those can be completed.
 """
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from cluster.errors import Malformed
@@ -25,23 +28,19 @@ from cluster.rack.ledger.book import Froze, Frozen, Switched
 from cluster.rack.ledger.charter import Charter
 from cluster.rack.ledger.decrees import Retired
 from cluster.rack.ledger.messages import (
+    HasSwitched,
     SignedStatement,
+    SignedSwitch,
     Stated,
     Statement,
     decode_signed_statement,
-    encode_statement,
-    statement_currency,
 )
+from cluster.rack.ledger.words import PublicKeyOf, Words
 from cluster.rack.units import SHARES_TOTAL, Epoch
-from cluster.signatures import Purpose, Signer, Verifier
+from cluster.signatures import Signer, Verifier
 
 RELAY_COUNT = 4
 RESTATE_SECONDS = 1.0
-STATEMENTS_MAX = 16
-"""Of one node: it makes one for each rank."""
-
-PublicKeyOf = Callable[[NodeId], bytes | None]
-"""The key of a member; None for one whose certificate is not known here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,18 +98,20 @@ class Closings:
         rng: random.Random,
     ) -> None:
         self._account = account
-        self._signer = signer
-        self._verifier = verifier
-        self._public_key_of = public_key_of
         self._rng = rng
+        self._words = Words(account, signer=signer, verifier=verifier, public_key_of=public_key_of)
         self._records: tuple[Retired, ...] = ()
-        self._statements: dict[tuple[Epoch, int, bytes, NodeId], SignedStatement] = {}
-        self._epochs: dict[NodeId, Epoch] = {}
-        """Of each peer, by its newest row."""
+        self._is_kept = False
+        """Whether these records are on disk: none is signed before."""
         self._restate_seconds: float | None = None
         self._helped_seconds: dict[NodeId, float] = {}
+        self._stated: dict[bytes, None] = {}
+        """Digests of the records for which this life has made its own words."""
+        self._last: SignedStatement | None = None
+        """Our last word of the epoch before."""
         if account.book.last_statement is not None:
-            self._remember(decode_signed_statement(account.book.last_statement))
+            self._last = decode_signed_statement(account.book.last_statement)
+            self._words.remember(self._last)
 
     @property
     def is_open(self) -> bool:
@@ -123,21 +124,19 @@ class Closings:
         if not self._records:
             return ()
         record = self._records[-1]
-        return tuple(
-            one
-            for one in record.signers
-            if (record.epoch, record.rank, record.digest, one) not in self._statements
-        )
+        return tuple(one for one in record.signers if self._words.statement_of(record, one) is None)
 
     @property
     def deadline(self) -> float | None:
         """When the last word is to be repeated."""
         return self._restate_seconds
 
-    def obey(self, charter: Charter) -> None:
-        """What operators say about the present epoch."""
+    def obey(self, charter: Charter, *, is_kept: bool) -> None:
+        """What operators say about the present epoch; nothing is signed while it is not kept."""
         book = self._account.book
+        self._words.named = charter.retired
         self._records = () if book.epoch is None else charter.closings_of(book.epoch)
+        self._is_kept = is_kept
         if self._records:
             self._account.reserved.clear()  # what is not written down yet is not begun
 
@@ -145,48 +144,43 @@ class Closings:
 
     def hear_epoch(self, node_id: NodeId, epoch: Epoch, now: float) -> None:
         """A peer's row says in which epoch it is; one who was left behind is helped."""
-        self._epochs[node_id] = epoch
-        own = self._account.book.epoch
-        if own is None or epoch >= own or now < self._helped_seconds.get(node_id, now):
+        book = self._account.book
+        if book.epoch is None or epoch >= book.epoch:
+            return
+        if now < self._helped_seconds.get(node_id, now) or node_id in self._gone_from(epoch):
             return
         self._helped_seconds[node_id] = now + RESTATE_SECONDS
-        for signed in self._statements.values():
-            if signed.statement.epoch == epoch:
-                self._account.say((node_id,), Stated(signed=signed))
+        for words in self._words.of(epoch):
+            self._account.say((node_id,), words)
+        if self._last is not None and self._last.statement.epoch == epoch:
+            switch = self._words.switch(self._last.statement)
+            self._account.say((node_id,), HasSwitched(signed=switch))
+
+    def _gone_from(self, epoch: Epoch) -> tuple[NodeId, ...]:
+        ended = self._last
+        return tuple(
+            gone
+            for one in self._words.named
+            if ended is not None and (one.epoch, one.digest) == (epoch, ended.statement.digest)
+            for gone in one.out
+        )
 
     def hear(self, signed: SignedStatement) -> None:
         """Somebody's last word, from whomever; passed on once."""
-        stated = signed.statement
-        key = (stated.epoch, stated.rank, stated.digest, stated.node_id)
-        epochs = self._account.book.epoch, self._account.ahead.epoch
-        if key in self._statements or stated.epoch not in epochs:
-            return  # a newcomer listens as soon as its account is on its way to disk
-        if sum(node_id == stated.node_id for *_, node_id in self._statements) >= STATEMENTS_MAX:
-            return
-        public_key = self._public_key_of(stated.node_id)
-        message = Purpose.POWER_STATEMENT.wrap(signed.payload)
-        if (
-            statement_currency(signed) != self._account.book.currency
-            or public_key is None
-            or NodeId.of_public_key(public_key) != stated.node_id
-            or not self._verifier.verify(
-                public_key=public_key, signature=signed.signature, message=message
-            )
-        ):
-            return
-        self._remember(signed)
-        self._pass_on(signed)
+        if self._words.hear_stated(signed):
+            self._pass_on(Stated(signed=signed))
 
-    def _remember(self, signed: SignedStatement) -> None:
-        stated = signed.statement
-        self._statements[stated.epoch, stated.rank, stated.digest, stated.node_id] = signed
+    def hear_switched(self, signed: SignedSwitch) -> None:
+        """Somebody's word that it has gone on, from whomever; passed on once."""
+        if self._words.hear_switched(signed):
+            self._pass_on(HasSwitched(signed=signed))
 
-    def _pass_on(self, signed: SignedStatement) -> None:
+    def _pass_on(self, message: Stated | HasSwitched) -> None:
         if not self._records:
             return
         others = [one for one in self._records[-1].signers if one != self._account.book.node_id]
         chosen = self._rng.sample(others, min(RELAY_COUNT, len(others)))
-        self._account.say(chosen, Stated(signed=signed))
+        self._account.say(chosen, message)
 
     # -- going on ---------------------------------------------------------------------------------
 
@@ -195,7 +189,7 @@ class Closings:
         account = self._account
         book = account.book
         restate_seconds, self._restate_seconds = self._restate_seconds, None
-        if not self._records or book.epoch is None or account.ahead.quarantine:
+        if not self._records or book.epoch is None or not account.is_believed:
             return
         if account.ahead.epoch != book.epoch:
             return  # the switch is on its way to disk
@@ -203,35 +197,58 @@ class Closings:
         if book.node_id in record.out:
             account.quarantine("an operator has retired this node")
             return
-        finished = self._finished_by_others(record)
+        finished = self._finished_by_others()
         if finished is not None:
             self._restate(finished, restate_seconds, now)
             self._finish(finished)
-            return
-        if book.node_id not in record.signers:
-            account.alarm(f"retirement {record.rank} of epoch {record.epoch.number} forgets a node")
-            return
-        if len(self._records) > 1 and self._records[-2].rank == record.rank:
+        elif self._may_sign(record):
+            self._state(record, restate_seconds, now)
+            self._finish(record)
+
+    def _may_sign(self, record: Retired) -> bool:
+        """Whether this node may say its last word for the record of the highest rank."""
+        account = self._account
+        where = f"retirement {record.rank} of epoch {record.epoch.number}"
+        frozen = account.ahead.frozen
+        if account.book.node_id not in record.signers:
+            account.alarm(f"{where} forgets a node")
+        elif len(self._records) > 1 and self._records[-2].rank == record.rank:
             account.alarm(
                 f"two retirements of rank {record.rank} contradict each other: neither is signed; "
                 "an operator has to sign the next rank"
             )
-            return
-        self._state(record, restate_seconds, now)
-        self._finish(record)
+        elif frozen is not None and not _may_follow(frozen, record):
+            account.alarm(
+                f"{where} comes after this node has signed another record of rank {frozen.rank}, "
+                "which is not known here now: it is not signed; if an operator has withdrawn that "
+                f"one, rank {frozen.rank + 1} has to be signed"
+            )
+        else:
+            return True
+        return False
 
-    def _finished_by_others(self, record: Retired) -> Retired | None:
-        """The lower rank that some signer has finished already (rule 4)."""
-        for node_id in record.signers:
-            epoch = self._epochs.get(node_id)
-            if epoch is not None and epoch.number == record.epoch.number + 1:
-                for one in self._records:
-                    if one.rank == epoch.rank and one.rank < record.rank:
-                        return one
+    def _finished_by_others(self) -> Retired | None:
+        """The record by which some signer has finished, where that is not the one to be signed.
+
+        Its speaker must be asked by all records of higher ranks, of which this node may have stated
+        any: it never answers them, so none of them is ever completed.
+        """
+        frozen = self._account.ahead.frozen
+        if frozen is None:
+            return None  # nobody can have finished without this node's word
+        is_known = any(_is_of(frozen, one) for one in self._records)
+        for one in self._records:
+            is_lower = one.rank < frozen.rank and is_known
+            if not (is_lower or _is_of(frozen, one)):
+                continue
+            higher = [other for other in self._records if other.rank > one.rank]
+            for speaker in self._words.finishers(one):
+                if all(speaker in other.signers for other in higher):
+                    return one
         return None
 
     def _state(self, record: Retired, restate_seconds: float | None, now: float) -> None:
-        """Say the last word, once nothing is under way."""
+        """Say the last word, once nothing is under way and the record is on disk."""
         account = self._account
         frozen = Frozen(rank=record.rank, digest=record.digest)
         if account.ahead.frozen != frozen:
@@ -241,7 +258,7 @@ class Closings:
                     f"retirement {record.rank} of epoch {record.epoch.number} does not name the "
                     f"member {strangers[0].short}: it is not signed"
                 )
-            elif account.is_idle:
+            elif account.is_idle and self._is_kept:
                 account.keep(Froze(frozen=frozen))
         elif account.book.frozen == frozen:
             self._restate(record, restate_seconds, now)
@@ -255,45 +272,45 @@ class Closings:
         account = self._account
         if account.book.frozen is None or account.book.node_id not in record.signers:
             return
-        key = (record.epoch, record.rank, record.digest, account.book.node_id)
-        if key not in self._statements:
-            self._remember(self._own_statement(record))
+        if record.digest not in self._stated:
+            if not self._make_word(record):
+                return
             due_seconds = now
         self._restate_seconds = now if due_seconds is None else due_seconds
-        if now >= self._restate_seconds:
+        word = self._words.statement_of(record, account.book.node_id)
+        if word is not None and now >= self._restate_seconds:
             self._restate_seconds = now + RESTATE_SECONDS
             others = (one for one in record.signers if one != account.book.node_id)
-            account.say(others, Stated(signed=self._statements[key]))
+            account.say(others, Stated(signed=word))
 
-    def _own_statement(self, record: Retired) -> SignedStatement:
-        book = self._account.book
-        places = {node_id: place for place, node_id in enumerate(record.members)}
-        statement = Statement(
-            node_id=book.node_id,
-            epoch=record.epoch,
-            rank=record.rank,
-            digest=record.digest,
-            own_shares=book.own_shares,
-            outbox=tuple(
-                (places[to], debt.sequence, debt.shares) for to, debt in sorted(book.outbox.items())
-            ),
-            last_in=tuple(book.last_in.get(one, 0) for one in record.members),
-        )
-        payload = encode_statement(book.currency, statement)
-        signature = self._signer.sign(Purpose.POWER_STATEMENT.wrap(payload))
-        return SignedStatement(statement=statement, payload=payload, signature=signature)
+    def _make_word(self, record: Retired) -> bool:
+        """Our word for this record; a different one under our own signature proves an old copy."""
+        account = self._account
+        word = self._words.state(record)
+        if word is None:
+            account.alarm(f"retirement {record.rank} of epoch {record.epoch.number} forgets a node")
+            return False
+        known = self._words.statement_of(record, account.book.node_id)
+        if known is not None and known.payload != word.payload:
+            account.quarantine(
+                "others hold another last word of this node: its book is an old copy"
+            )
+            return False
+        self._words.remember(word)
+        self._stated[record.digest] = None
+        return True
 
     def _finish(self, record: Retired) -> None:
-        """Begin the next epoch, if every signer has stated."""
+        """Begin the next epoch, if every signer has stated, and none of them two things."""
         account = self._account
-        if account.book.node_id not in record.signers or not account.is_idle:
+        own_id = account.book.node_id
+        is_mine = account.book.frozen is not None and own_id in record.signers
+        if not (is_mine and account.is_idle) or self._words.is_contradicted(record):
             return
         statements: dict[NodeId, Statement] = {}
         for node_id in record.signers:
-            signed = self._statements.get((record.epoch, record.rank, record.digest, node_id))
-            if signed is None or len(signed.statement.last_in) != len(record.members):
-                return
-            if any(place >= len(record.members) for place, _, _ in signed.statement.outbox):
+            signed = self._words.statement_of(record, node_id)
+            if signed is None or not _fits(record, signed.statement):
                 return
             statements[node_id] = signed.statement
         try:
@@ -301,24 +318,44 @@ class Closings:
         except Malformed as error:
             account.alarm(f"epoch {record.epoch.number} cannot be closed: {error}")
             return
-        own = self._statements[record.epoch, record.rank, record.digest, account.book.node_id]
-        account.keep(
-            Switched(
-                epoch=outcome.epoch,
-                members=outcome.members,
-                own_shares=outcome.own_shares[account.book.node_id],
-                statement=own.encoded,
+        own = self._words.statement_of(record, own_id)
+        if own is not None:
+            account.keep(
+                Switched(
+                    epoch=outcome.epoch,
+                    members=outcome.members,
+                    own_shares=outcome.own_shares[own_id],
+                    statement=own.encoded,
+                )
             )
-        )
 
     def kept_switch(self) -> None:
-        """The next epoch is on disk: what was said in the one before is kept for who is behind."""
-        epoch = self._account.book.epoch
-        self._records = ()
+        """The next epoch is on disk: all signers are told, and what was said is kept."""
+        book = self._account.book
+        records, self._records = self._records, ()
         self._restate_seconds = None
-        if epoch is not None:
-            self._statements = {
-                key: signed
-                for key, signed in self._statements.items()
-                if key[0].number == epoch.number - 1
-            }
+        self._stated.clear()
+        if book.epoch is None or book.last_statement is None:
+            return
+        self._words.forget_before(book.epoch.number - 1)
+        self._last = decode_signed_statement(book.last_statement)
+        switch = self._words.switch(self._last.statement)
+        signers = dict.fromkeys(signer for one in records for signer in one.signers)
+        others = [one for one in signers if one != book.node_id]
+        self._account.say(others, HasSwitched(signed=switch))
+
+
+def _is_of(frozen: Frozen, record: Retired) -> bool:
+    """Whether this is the record that was signed last."""
+    return (frozen.rank, frozen.digest) == (record.rank, record.digest)
+
+
+def _may_follow(frozen: Frozen, record: Retired) -> bool:
+    """Whether a record may be signed after that one, or again."""
+    return record.rank > frozen.rank or _is_of(frozen, record)
+
+
+def _fits(record: Retired, statement: Statement) -> bool:
+    """Whether a statement has a number for each member, and names no place that is none."""
+    count = len(record.members)
+    return len(statement.last_in) == count and all(place < count for place, *_ in statement.outbox)

@@ -56,6 +56,11 @@ class Founded:
     shares: tuple[tuple[NodeId, int], ...]
     """Who begins with what; together all of `SHARES_TOTAL`."""
 
+    @property
+    def digest(self) -> bytes:
+        """Tells this genesis from another of the same currency."""
+        return hashlib.sha256(encode_decree(self)[1]).digest()[:DIGEST_BYTES]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetSet:
@@ -96,9 +101,10 @@ class Retired:
 
     @property
     def signers(self) -> tuple[NodeId, ...]:
-        """Whose statements it takes: members and newcomers, less those that go."""
+        """Whose statements it takes: members and newcomers, less those of both that go."""
         staying = tuple(one for one in self.members if one not in self.out)
-        return (*staying, *(node_id for node_id, _ in self.added))
+        coming = (node_id for node_id, _ in self.added if node_id not in self.out)
+        return (*staying, *coming)
 
     @property
     def digest(self) -> bytes:
@@ -116,8 +122,17 @@ Decree: TypeAlias = Founded | BudgetSet | Joined | Retired
 
 def dynamic_watts(founded: Founded, budget_watts: int) -> int:
     """What can be shared out of a budget: less the margin, less every floor; never below 0."""
+    return max(0, _above_floors(founded, budget_watts))
+
+
+def is_below_floors(founded: Founded, budget_watts: int) -> bool:
+    """Whether a budget is less than what is charged for the slots alone."""
+    return _above_floors(founded, budget_watts) < 0
+
+
+def _above_floors(founded: Founded, budget_watts: int) -> int:
     floors = sum(slot.floor_watts for slot in founded.slots)
-    return max(0, budget_watts * (MILLION - founded.margin_ppm) // MILLION - floors)
+    return budget_watts * (MILLION - founded.margin_ppm) // MILLION - floors
 
 
 def check_decree(decree: Decree) -> None:

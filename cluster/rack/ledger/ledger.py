@@ -8,7 +8,8 @@ exceeds its budget. Why it holds (`power-safety` has the long form):
   the transfer is kept with the credit, so it is added once. Hence, at every instant and after
   every crash: all that is owned, and all in outboxes that was not credited, is the whole. An epoch
   ends by all signers' statements, after which none of them changes its account in it; the outcome
-  is a function of these, and gives out only what they do not hold.
+  is a function of these, and gives out only what they do not hold. A rank that was stated is on
+  disk with its record's digest, and no lower one is stated after it; so one epoch has one end.
 * I2, local. `allowance_watts` falls at the moment when a gift is set aside or a lower budget is
   heard, and rises only after a credit or a higher budget is on disk. A debit is written only when
   `bounded` has told that no cap that may still show in the draw is above the allowance. So what
@@ -17,13 +18,19 @@ exceeds its budget. Why it holds (`power-safety` has the long form):
 * I3, the sum. By I1 and I2 the sum of what the hardware of all can draw is at most the largest
   budget that some powered node may not have left yet.
 * A node that is silent keeps what it owns, for ever, until operators prove it off (`closing`).
-* No clock takes part: time decides when to send again, and nothing else.
+* A disk that was set back breaks what I1 rests on, and cannot tell. Others can: a life with a book
+  of a life before raises nothing and gives nothing until those that are alive have said what they
+  remember (`recollections`). This is no proof: who remembers may be away just then.
+* A member that lies can do what it likes with its own machine. What it can make others do is
+  bounded: its grants must stand in its own row, and leave room for the taker's shares; of its two
+  last words none counts; its row lowers nobody who has confirmed it in this life.
+* No clock takes part but in that question: else time decides when to send again, and nothing else.
 
 It must not know hardware, nor who should have how much: `trading` advises, the actuator obeys.
 """
 
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from cluster.ids import NodeId
@@ -40,14 +47,26 @@ from cluster.rack.ledger.book import (
     Switched,
 )
 from cluster.rack.ledger.charter import Charter
-from cluster.rack.ledger.closing import Closings, PublicKeyOf
-from cluster.rack.ledger.messages import Grant, Message, Receipt, Stated, Told
+from cluster.rack.ledger.closing import Closings
+from cluster.rack.ledger.messages import (
+    Asked,
+    Grant,
+    HasSwitched,
+    Message,
+    Recalled,
+    Receipt,
+    Stated,
+    Told,
+)
+from cluster.rack.ledger.opening import opening_of
+from cluster.rack.ledger.recollections import Recollections
 from cluster.rack.ledger.transfers import Transfers
-from cluster.rack.rows import NOTHING_WANTED, Row, Wants
+from cluster.rack.ledger.words import PublicKeyOf
+from cluster.rack.rows import NOTHING_WANTED, STAMP_BITS, Row, Wants
 from cluster.rack.units import FIRST_EPOCH, BudgetVersion, CurrencyId, Epoch, watts_of
 from cluster.signatures import Signer, Verifier
 
-_STAMP_BITS = 32
+_GENESIS = "genesis"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +108,8 @@ class Ledger:
     ) -> None:
         """Begin with what the log says; `may_found` is False where a log should be and is not."""
         self._account = Account(book)
-        self._transfers = Transfers(self._account)
+        self._recollections = Recollections(self._account)
+        self._transfers = Transfers(self._account, self._recollections)
         self._closings = Closings(
             self._account,
             signer=signer,
@@ -99,6 +119,7 @@ class Ledger:
         )
         self._may_found = may_found
         self._charter: Charter | None = None
+        self._is_charter_kept = False
         self._bound_watts: int | None = None
         self._is_known_low = False
         """Whether the hardware was seen to obey in this life. Before, no grant of an earlier life
@@ -112,6 +133,7 @@ class Ledger:
         """Begin a life; it is written down before anything is said."""
         self._account.keep(Started(incarnation=self._account.book.incarnation + 1))
         self._transfers.start(now)
+        self._recollections.start(now)
         return self._account.drain()
 
     def receive(self, sender: NodeId, message: Message, now: float) -> list[Effect]:
@@ -126,8 +148,16 @@ class Ledger:
             case Receipt(row=row) if row.node_id == sender:
                 self.hear_row(row, now)
                 self._transfers.hear_receipt(sender, message)
+            case Asked(row=row) if row.node_id == sender:
+                self._recollections.hear_asked(sender, message, self._row(now))
+                self.hear_row(row, now)
+            case Recalled(row=row) if row.node_id == sender:
+                self._recollections.hear_recalled(sender, message)
+                self.hear_row(row, now)
             case Stated(signed=signed):
                 self._closings.hear(signed)
+            case HasSwitched(signed=switched):
+                self._closings.hear_switched(switched)
             case _:
                 pass
         return self._go_on(now)
@@ -139,7 +169,8 @@ class Ledger:
     def deadline(self) -> float | None:
         """When `advance` is wanted; None while nothing waits."""
         resend = self._transfers.deadline if self._is_known_low else None
-        wanted = (resend, self._closings.deadline)
+        closing = None if self._is_doubtful else self._closings.deadline
+        wanted = (resend, closing, self._recollections.deadline)
         return min((one for one in wanted if one is not None), default=None)
 
     def view(self) -> LedgerView:
@@ -179,10 +210,14 @@ class Ledger:
     @property
     def may_trade(self) -> bool:
         """Whether gifts can be begun: a member, in an epoch that nobody closes."""
-        book = self._account.ahead
-        return (
-            book.is_open and book.frozen is None and not (self._closings.is_open or book.quarantine)
-        )
+        account, book = self._account, self._account.ahead
+        is_busy = self._closings.is_open or self._recollections.is_asking
+        return book.is_open and book.frozen is None and account.is_believed and not is_busy
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether it is not known yet if this book is the newest: no cap is to be raised."""
+        return self._recollections.is_asking
 
     def want(self, wants: Wants) -> None:
         """What the row says from now on."""
@@ -220,14 +255,21 @@ class Ledger:
         if row.node_id == book.node_id:
             return
         self._closings.hear_epoch(row.node_id, row.epoch, now)
-        if row.epoch == book.epoch:
-            for credit in row.credits:
-                if credit.giver == book.node_id:
-                    self._transfers.hear_of_credit(row.node_id, credit.sequence)
+        self._recollections.hear_row(row)
 
-    def hear_charter(self, charter: Charter, now: float) -> list[Effect]:
-        """What operators have decreed, by all records that are known now."""
-        self._charter = charter
+    def doubt(self, now: float) -> list[Effect]:
+        """Memory and disk may have been set back together: ask what others remember."""
+        if self._account.book.is_open:
+            self._recollections.doubt(now)
+        return self._go_on(now)
+
+    def hear_charter(self, charter: Charter, now: float, *, is_kept: bool = True) -> list[Effect]:
+        """What operators have decreed, by all records that are known now.
+
+        `is_kept` is whether all of them are on disk here: before, no retirement is signed, since
+        after a crash this node would not know what it had signed.
+        """
+        self._charter, self._is_charter_kept = charter, is_kept
         self._obey()
         return self._go_on(now)
 
@@ -238,9 +280,13 @@ class Ledger:
         match entry:
             case Switched():
                 self._transfers.forget()
+                self._recollections.switched(now)
                 self._closings.kept_switch()
                 self._obey()
-            case Opened() | MemberAdded():
+            case Opened():
+                self._recollections.opened(now)
+                self._obey()
+            case MemberAdded():
                 self._obey()
             case _:
                 pass
@@ -248,10 +294,17 @@ class Ledger:
 
     # -- machinery --------------------------------------------------------------------------------
 
+    @property
+    def _is_doubtful(self) -> bool:
+        """Whether this book may be an old copy: no last word is said by it."""
+        return self._recollections.is_asking or bool(self._account.held)
+
     def _go_on(self, now: float) -> list[Effect]:
         """Whatever can be done by now, in the order of safety."""
         account = self._account
-        self._closings.advance(now)
+        self._recollections.advance(partial(self._row, now), now)
+        if not self._is_doubtful:
+            self._closings.advance(now)
         is_low = self._bound_watts is not None and self._bound_watts <= account.allowance_watts
         if is_low and account.book.is_open:
             if account.reserved and account.ahead.frozen is None:
@@ -269,34 +322,50 @@ class Ledger:
         charter, account = self._charter, self._account
         if charter is None:
             return
-        if account.ahead.is_blank:
+        if account.ahead.is_blank and not charter.is_contested:
             self._open(charter)
         if not account.ahead.is_open:
             return
+        self._judge_genesis(charter)
+        account.has_slot = charter.has_slot(account.book.node_id)
         if charter.version.replaces(account.decreed):
             account.decreed = charter.version
         if charter.version.replaces(account.ahead.version):
             account.keep(BudgetTaken(version=charter.version))
-        self._closings.obey(charter)
+        self._recollections.retire(gone for one in charter.retired for gone in one.out)
+        self._closings.obey(charter, is_kept=self._is_charter_kept)
         if account.ahead.frozen is None and not self._closings.is_open:
             for joined in charter.joined:
                 is_due = joined.epoch == account.ahead.epoch
                 if is_due and joined.node_id not in account.ahead.members:
                     account.keep(MemberAdded(node_id=joined.node_id))
 
+    def _judge_genesis(self, charter: Charter) -> None:
+        """Shares of another genesis than the one that counts are none."""
+        account = self._account
+        opened_by = account.ahead.founded
+        if opened_by and opened_by != charter.founded.digest:
+            account.hold(
+                _GENESIS,
+                "this account was opened by another genesis than the one that counts now: its "
+                "shares are none; retire this node",
+            )
+        else:
+            account.release(_GENESIS)
+
     def _open(self, charter: Charter) -> None:
         """Become a member by the newest record that names this node."""
         account = self._account
         own = account.book.node_id
-        found = _opening(charter, own)
+        found = opening_of(charter, own)
         if found is None or (
             account.ahead.epoch is not None and found.epoch <= account.ahead.epoch
         ):
             return
-        if found.own_shares and not self._may_found:
+        if not self._may_found:
             account.quarantine(
-                "the operators' log gives this node shares, and its book is missing: what it has "
-                "given away since is not known"
+                "the operators' log makes this node a member, and its book is missing: what it has "
+                "given and taken since is not known"
             )
             return
         account.decreed = charter.version
@@ -307,40 +376,13 @@ class Ledger:
         self._count += 1
         return Row(
             node_id=book.node_id,
-            stamp=book.incarnation << _STAMP_BITS | self._count,
+            stamp=book.incarnation << STAMP_BITS | self._count,
             epoch=book.epoch or FIRST_EPOCH,
             shares=account.spendable_shares,
             version=book.complied,
             wants=self._wants,
             is_refusing=self._transfers.is_refusing,
-            is_frozen=account.ahead.frozen is not None or bool(account.ahead.quarantine),
+            is_frozen=account.ahead.frozen is not None or not account.is_believed,
             promises=self._transfers.promises(),
             credits=self._transfers.credits(now),
         )
-
-
-def _opening(charter: Charter, own: NodeId) -> Opened | None:
-    """How the operators' records make this node a member; None where they do not."""
-    openings: list[Opened] = []
-    if own in (gone for record in charter.retired for gone in record.out):
-        return None
-    for node_id, shares in charter.founded.shares:
-        if node_id == own:
-            openings.append(_opened(charter, FIRST_EPOCH, shares))
-    openings += [
-        _opened(charter, joined.epoch, 0) for joined in charter.joined if joined.node_id == own
-    ]
-    closing = charter.closing_of_newcomer(own)
-    if closing is not None:
-        opened = _opened(charter, closing.epoch, 0)
-        openings.append(replace(opened, members=closing.members))
-    return max(openings, key=lambda one: one.epoch, default=None)
-
-
-def _opened(charter: Charter, epoch: Epoch, shares: int) -> Opened:
-    return Opened(
-        epoch=epoch,
-        members=charter.members_of(epoch),
-        own_shares=shares,
-        version=charter.version,
-    )

@@ -11,20 +11,14 @@ from typing import TypeAlias
 from cluster.codec import Document, Value, decode_document, encode_document
 from cluster.errors import Malformed
 from cluster.ids import NodeId
-from cluster.rack.ledger.book_wire import read_version
 from cluster.rack.ledger.decrees import read_currency, read_epoch
-from cluster.rack.rows import Credit, Promise, Row, Wants
-from cluster.rack.units import SHARES_TOTAL, CurrencyId, Epoch
+from cluster.rack.ledger.row_wire import decode_row, encode_row, read_number, read_shares
+from cluster.rack.rows import Row
+from cluster.rack.units import CurrencyId, Epoch
 from cluster.signatures import SIGNATURE_BYTES
 
 MESSAGE_BYTES_MAX = 1200
-PROMISES_MAX = 24
-"""Told at once; the rest is told later, and until then counts for nobody."""
-CREDITS_MAX = 24
 _FORMAT = 1
-_THOUSANDTHS = 1000
-_NUMBER_MAX = 2**63
-_TEXT_MAX = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +69,7 @@ class Statement:
 class SignedStatement:
     """A statement, the bytes that were signed, and the signature of its node."""
 
+    currency: CurrencyId
     statement: Statement
     payload: bytes = field(repr=False)
     signature: bytes = field(repr=False)
@@ -93,6 +88,57 @@ class Stated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Switch:
+    """That a node has begun the next epoch by one record, and so never states for another."""
+
+    node_id: NodeId
+    epoch: Epoch
+    """The one that ended."""
+    rank: int
+    digest: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignedSwitch:
+    """The same, the bytes that were signed, and the signature of its node."""
+
+    currency: CurrencyId
+    switch: Switch
+    payload: bytes = field(repr=False)
+    signature: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HasSwitched:
+    """Somebody's word that it is in the next epoch, passed on by anybody."""
+
+    signed: SignedSwitch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A life with a book of a life before asks what the receiver remembers of it."""
+
+    life: int
+    row: Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recalled:
+    """What the sender remembers of the receiver."""
+
+    epoch: Epoch
+    """Of the sender."""
+    life: int
+    """That asked."""
+    known_life: int
+    """The latest life of the receiver that was heard of."""
+    sequence: int
+    """The last transfer that was credited from the receiver; 0 for none."""
+    row: Row
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Excess:
     """The rack draws more than its budget: everybody lowers at once (power emergency)."""
 
@@ -102,7 +148,7 @@ class Excess:
     """Of what each node has above its floor."""
 
 
-Message: TypeAlias = Told | Grant | Receipt | Stated | Excess
+Message: TypeAlias = Told | Grant | Receipt | Stated | HasSwitched | Asked | Recalled | Excess
 
 
 def encode_message(currency: CurrencyId, message: Message) -> bytes:
@@ -115,12 +161,19 @@ def _encode(message: Message) -> Document:
         case Told(row=row, is_urgent=is_urgent):
             return "row", encode_row(row), is_urgent
         case Grant():
-            fields = (message.epoch, message.sequence, message.shares)
-            return "grant", *fields, encode_row(message.row)
+            given = (message.epoch, message.sequence, message.shares)
+            return "grant", *given, encode_row(message.row)
         case Receipt():
             return "receipt", message.epoch, message.sequence, encode_row(message.row)
         case Stated(signed=signed):
             return "stated", signed.payload, signed.signature
+        case HasSwitched(signed=switch):
+            return "switched", switch.payload, switch.signature
+        case Asked(life=life, row=row):
+            return "ask", life, encode_row(row)
+        case Recalled():
+            fields = (message.epoch, message.life, message.known_life, message.sequence)
+            return "recall", *fields, encode_row(message.row)
         case Excess(stamp=stamp, cut_ppm=cut_ppm):
             return "excess", stamp, cut_ppm
 
@@ -146,110 +199,32 @@ def _decode(document: Document) -> Message:
         case "grant", epoch, sequence, shares, tuple() as row:
             return Grant(
                 epoch=read_epoch(epoch),
-                sequence=_number(sequence),
-                shares=_shares(shares),
+                sequence=read_number(sequence),
+                shares=read_shares(shares),
                 row=decode_row(row),
             )
         case "receipt", epoch, sequence, tuple() as row:
-            return Receipt(epoch=read_epoch(epoch), sequence=_number(sequence), row=decode_row(row))
+            return Receipt(
+                epoch=read_epoch(epoch), sequence=read_number(sequence), row=decode_row(row)
+            )
         case "stated", bytes() as payload, bytes() as signature:
             return Stated(signed=read_statement(payload, signature))
+        case "switched", bytes() as payload, bytes() as signature:
+            return HasSwitched(signed=read_switch(payload, signature))
+        case "ask", life, tuple() as row:
+            return Asked(life=read_number(life), row=decode_row(row))
+        case "recall", epoch, life, known_life, sequence, tuple() as row:
+            return Recalled(
+                epoch=read_epoch(epoch),
+                life=read_number(life),
+                known_life=read_number(known_life),
+                sequence=read_number(sequence),
+                row=decode_row(row),
+            )
         case "excess", stamp, cut_ppm:
-            return Excess(stamp=_number(stamp), cut_ppm=_number(cut_ppm))
+            return Excess(stamp=read_number(stamp), cut_ppm=read_number(cut_ppm))
         case _:
             raise Malformed("no message of the power ledger that this version reads")
-
-
-def encode_row(row: Row) -> Document:
-    """A row as it is written in documents; also in a node's state."""
-    wants = row.wants
-    return (
-        row.node_id,
-        row.stamp,
-        row.epoch,
-        row.shares,
-        (row.version.sequence, row.version.watts),
-        (
-            wants.demand_watts,
-            wants.minimum_watts,
-            wants.maximum_watts,
-            wants.priority,
-            round(wants.gain_ratio * _THOUSANDTHS),
-            wants.gang[:_TEXT_MAX],
-        ),
-        row.is_refusing,
-        row.is_frozen,
-        tuple((one.to, one.sequence, one.shares) for one in row.promises[:PROMISES_MAX]),
-        tuple((one.giver, one.sequence) for one in row.credits[:CREDITS_MAX]),
-    )
-
-
-def decode_row(document: Document) -> Row:
-    """A row as a peer sent it.
-
-    Raises:
-        Malformed: it is none.
-    """
-    match document:
-        case (
-            bytes() as node_id,
-            stamp,
-            epoch,
-            shares,
-            version,
-            tuple() as wants,
-            bool() as is_refusing,
-            bool() as is_frozen,
-            tuple() as promises,
-            tuple() as credits,
-        ):
-            return Row(
-                node_id=NodeId.from_wire(node_id),
-                stamp=_number(stamp),
-                epoch=read_epoch(epoch),
-                shares=_shares(shares),
-                version=read_version(version),
-                wants=_wants(wants),
-                is_refusing=is_refusing,
-                is_frozen=is_frozen,
-                promises=tuple(_promise(one) for one in promises[:PROMISES_MAX]),
-                credits=tuple(_credit(one) for one in credits[:CREDITS_MAX]),
-            )
-        case _:
-            raise Malformed("no row of the power ledger")
-
-
-def _wants(document: Document) -> Wants:
-    match document:
-        case (demand, minimum, maximum, priority, gain, str() as gang) if len(gang) <= _TEXT_MAX:
-            return Wants(
-                demand_watts=_number(demand),
-                minimum_watts=_number(minimum),
-                maximum_watts=_number(maximum),
-                priority=_number(priority),
-                gain_ratio=_number(gain) / _THOUSANDTHS,
-                gang=gang,
-            )
-        case _:
-            raise Malformed("no demand of the power ledger")
-
-
-def _promise(value: Value) -> Promise:
-    match value:
-        case (bytes() as to, sequence, shares):
-            return Promise(
-                to=NodeId.from_wire(to), sequence=_number(sequence), shares=_shares(shares)
-            )
-        case _:
-            raise Malformed("no promise of the power ledger")
-
-
-def _credit(value: Value) -> Credit:
-    match value:
-        case (bytes() as giver, sequence):
-            return Credit(giver=NodeId.from_wire(giver), sequence=_number(sequence))
-        case _:
-            raise Malformed("no credit of the power ledger")
 
 
 def encode_statement(currency: CurrencyId, statement: Statement) -> bytes:
@@ -282,7 +257,7 @@ def read_statement(payload: bytes, signature: bytes) -> SignedStatement:
         case (
             1,
             "closing-statement",
-            str(),
+            str() as name,
             bytes() as node_id,
             epoch,
             rank,
@@ -294,21 +269,57 @@ def read_statement(payload: bytes, signature: bytes) -> SignedStatement:
             statement = Statement(
                 node_id=NodeId.from_wire(node_id),
                 epoch=read_epoch(epoch),
-                rank=_number(rank),
+                rank=read_number(rank),
                 digest=digest,
-                own_shares=_shares(own),
+                own_shares=read_shares(own),
                 outbox=tuple(_debt(one) for one in outbox),
-                last_in=tuple(_number(one) for one in last_in),
+                last_in=tuple(read_number(one) for one in last_in),
             )
-            return SignedStatement(statement=statement, payload=payload, signature=signature)
+            return SignedStatement(
+                currency=read_currency(name),
+                statement=statement,
+                payload=payload,
+                signature=signature,
+            )
         case _:
             raise Malformed("no statement of the power ledger")
 
 
-def statement_currency(signed: SignedStatement) -> CurrencyId:
-    """Which currency a statement is about."""
-    currency = decode_document(signed.payload)[2]
-    return read_currency(currency)
+def encode_switch(currency: CurrencyId, switch: Switch) -> bytes:
+    """What a node signs when it is in the next epoch; it names the currency."""
+    fields = (switch.node_id, switch.epoch, switch.rank, switch.digest)
+    return encode_document((_FORMAT, "closing-switch", currency, *fields))
+
+
+def read_switch(payload: bytes, signature: bytes) -> SignedSwitch:
+    """A switch as it came; its signature is not judged yet.
+
+    Raises:
+        Malformed: it is none.
+    """
+    if len(signature) != SIGNATURE_BYTES:
+        raise Malformed("a switch without a signature")
+    match decode_document(payload):
+        case (
+            1,
+            "closing-switch",
+            str() as name,
+            bytes() as node_id,
+            epoch,
+            rank,
+            bytes() as digest,
+        ):
+            switch = Switch(
+                node_id=NodeId.from_wire(node_id),
+                epoch=read_epoch(epoch),
+                rank=read_number(rank),
+                digest=digest,
+            )
+            return SignedSwitch(
+                currency=read_currency(name), switch=switch, payload=payload, signature=signature
+            )
+        case _:
+            raise Malformed("no switch of the power ledger")
 
 
 def decode_signed_statement(encoded: bytes) -> SignedStatement:
@@ -327,19 +338,6 @@ def decode_signed_statement(encoded: bytes) -> SignedStatement:
 def _debt(value: Value) -> tuple[int, int, int]:
     match value:
         case (place, sequence, shares):
-            return _number(place), _number(sequence), _shares(shares)
+            return read_number(place), read_number(sequence), read_shares(shares)
         case _:
             raise Malformed("no debt of the power ledger")
-
-
-def _number(value: Value) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _NUMBER_MAX:
-        raise Malformed("a number of the power ledger that cannot be")
-    return value
-
-
-def _shares(value: Value) -> int:
-    shares = _number(value)
-    if shares > SHARES_TOTAL:
-        raise Malformed("more shares than there are")
-    return shares

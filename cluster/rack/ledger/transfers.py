@@ -10,11 +10,13 @@ Source: the demarcation protocol (Barbara and Garcia-Molina, VLDB Journal 3, 199
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from cluster.ids import NodeId
 from cluster.rack.ledger.account import Account
 from cluster.rack.ledger.book import Credited, Debited, Entry, Settled
 from cluster.rack.ledger.messages import Grant, Receipt
+from cluster.rack.ledger.recollections import Recollections
 from cluster.rack.rows import Credit, Promise, Row
 from cluster.rack.units import SHARES_TOTAL
 
@@ -24,6 +26,8 @@ RESEND_SECONDS_MAX = 2.0
 RESEND_AFTER_START_SECONDS = 0.3
 CREDIT_TOLD_SECONDS = 5.0
 """So that peers do not count a promise twice that has arrived."""
+OUTBOX_MAX = 24
+"""As many as a row tells, and as a last word holds beside the numbers of a whole rack."""
 GRANT_COPIES = 2
 """Idempotent: a spare copy costs a datagram, and a lost one half a second."""
 
@@ -31,8 +35,9 @@ GRANT_COPIES = 2
 class Transfers:
     """All transfers of this node in one currency."""
 
-    def __init__(self, account: Account) -> None:
+    def __init__(self, account: Account, recollections: Recollections) -> None:
         self._account = account
+        self._recollections = recollections
         self._resends: dict[NodeId, tuple[float, float]] = {}
         """When to send again, and how long to wait after that."""
         self._credited_seconds: dict[NodeId, float] = {}
@@ -55,6 +60,8 @@ class Transfers:
             and to != account.book.node_id
             and to not in account.reserved
             and to not in account.ahead.outbox
+            and len(account.reserved) + len(account.ahead.outbox) < OUTBOX_MAX
+            and self._recollections.trusts(to)
             and 0 < shares <= account.spendable_shares
         )
         if can_give:
@@ -76,7 +83,9 @@ class Transfers:
         self.is_refusing = True
 
     def send_due(self, row: Callable[[], Row], now: float) -> None:
-        """Send again what has no receipt yet; for ever."""
+        """Send again what has no receipt yet; for ever, but for a book that is not believed."""
+        if not self._account.is_believed:
+            return
         for to, (due, wait_seconds) in tuple(self._resends.items()):
             if now < due:
                 continue
@@ -90,6 +99,8 @@ class Transfers:
         if debt is None or book.epoch is None:
             self._resends.pop(to, None)
             return False
+        first = sorted(row.promises, key=lambda one: one.to != to)  # what is cut off is the rest
+        row = replace(row, promises=tuple(first))
         grant = Grant(epoch=book.epoch, sequence=debt.sequence, shares=debt.shares, row=row)
         self._account.say((to,), grant, copies=copies)
         return True
@@ -97,6 +108,8 @@ class Transfers:
     @property
     def deadline(self) -> float | None:
         """When something is to be sent again."""
+        if not self._account.is_believed:
+            return None
         return min((due for due, _ in self._resends.values()), default=None)
 
     # -- taking -----------------------------------------------------------------------------------
@@ -108,27 +121,44 @@ class Transfers:
         if grant.epoch != book.epoch or giver not in book.members:
             return
         if grant.sequence <= book.last_in.get(giver, 0):
-            self._acknowledge(giver, grant.sequence, row)
+            self._acknowledge(giver, row)
             return
         last = account.ahead.last_in.get(giver, 0)
-        is_deaf = is_closing or account.is_deaf or account.ahead.quarantine
+        is_deaf = is_closing or account.is_deaf or not account.is_believed
         if grant.sequence <= last or is_deaf or grant.shares <= 0:
             return
+        if not self._recollections.trusts(giver):
+            return
         if grant.sequence != last + 1:
-            account.quarantine(
-                f"{giver.short} has had receipts of this node up to {grant.sequence - 1}, and the "
-                f"book here ends at {last}: it is an old copy"
-            )
+            self._recollections.hear_gap(giver, grant.sequence)
             return
-        if account.ahead.own_shares + grant.shares > SHARES_TOTAL:
-            account.alarm(f"{giver.short} gives more shares than there are: it is not believed")
-            return
-        account.keep(Credited(giver=giver, sequence=grant.sequence, shares=grant.shares))
+        if self._is_covered(giver, grant):
+            account.keep(Credited(giver=giver, sequence=grant.sequence, shares=grant.shares))
 
-    def _acknowledge(self, giver: NodeId, sequence: int, row: Row) -> None:
-        epoch = self._account.book.epoch
-        if epoch is not None:
-            self._account.say((giver,), Receipt(epoch=epoch, sequence=sequence, row=row))
+    def _is_covered(self, giver: NodeId, grant: Grant) -> bool:
+        """Whether the giver's own account, under the same signature, covers what it gives.
+
+        So nobody gives more than is left of the whole beside our own, and what it gives stands in
+        its row, where all can add up. A row that came late may count twice what was passed on
+        since: such a grant waits for the next copy.
+        """
+        account, own = self._account, self._account.ahead.own_shares
+        to, row = account.book.node_id, grant.row
+        promise = Promise(to=to, sequence=grant.sequence, shares=grant.shares)
+        if promise not in row.promises or grant.shares + own > SHARES_TOTAL:
+            account.alarm(
+                f"{giver.short} gives more shares than its own account holds, or than there are: "
+                "it is not believed"
+            )
+            return False
+        return row.shares + sum(one.shares for one in row.promises) + own <= SHARES_TOTAL
+
+    def _acknowledge(self, giver: NodeId, row: Row) -> None:
+        """Say what has come last: a giver that begins again at a lower number has lost its book."""
+        book = self._account.book
+        last = book.last_in.get(giver, 0)
+        if book.epoch is not None and last:
+            self._account.say((giver,), Receipt(epoch=book.epoch, sequence=last, row=row))
 
     def hear_receipt(self, taker: NodeId, receipt: Receipt) -> None:
         """The taker has it: the debt can be forgotten."""
@@ -136,22 +166,12 @@ class Transfers:
         if receipt.epoch != account.book.epoch or account.is_deaf:
             return
         if receipt.sequence > account.ahead.out_sequences.get(taker, 0):
-            self.hear_of_credit(taker, receipt.sequence)
+            self._recollections.hear_credit(taker, receipt.sequence)
             return
         debt = account.ahead.outbox.get(taker)
         is_on_disk = account.book.outbox.get(taker) == debt
         if debt is not None and is_on_disk and debt.sequence == receipt.sequence:
             account.keep(Settled(to=taker, sequence=receipt.sequence))
-
-    def hear_of_credit(self, taker: NodeId, sequence: int) -> None:
-        """Somebody says what it has had from us last; more than we know of means a lost book."""
-        account = self._account
-        known = account.ahead.out_sequences.get(taker, 0)
-        if sequence > known and taker in account.book.members and not account.is_deaf:
-            account.quarantine(
-                f"{taker.short} has had transfer {sequence} of this node, and the book here ends "
-                f"at {known}: it is an old copy"
-            )
 
     # -- after the disk ---------------------------------------------------------------------------
 
@@ -161,9 +181,9 @@ class Transfers:
             case Debited(to=to):
                 self._send(to, row, copies=GRANT_COPIES)
                 self._resends[to] = (now + RESEND_FIRST_SECONDS, RESEND_FIRST_SECONDS)
-            case Credited(giver=giver, sequence=sequence):
+            case Credited(giver=giver):
                 self._credited_seconds[giver] = now
-                self._acknowledge(giver, sequence, row)
+                self._acknowledge(giver, row)
             case Settled(to=to):
                 self._resends.pop(to, None)
             case _:

@@ -21,7 +21,7 @@ from esnode.drivers.base import DeviceFault, DriverUnavailable, GpuDriver, Power
 from esnode.drivers.limits.base import FoundDevices
 from esnode.readings.gpu import GpuIdentity, GpuReading
 from esnode.readings.host import Absence
-from esnode.readings.limits import EnforcedLimit, LimitRange
+from esnode.readings.limits import EnforcedLimit, LimitRange, round_up
 
 _Answer = TypeVar("_Answer")
 
@@ -50,7 +50,7 @@ class GpuLimits:
         Raises:
             DeviceFault: the device did not answer.
         """
-        reading = self._read(device)
+        reading = self._ask(device, self._driver.read)
         low, high = reading.power_limit_min_watts, reading.power_limit_max_watts
         if low is None or high is None or not 0.0 < low <= high:
             return Absence(what=f"limit:{device}", reason=_why_absent(reading))
@@ -59,7 +59,7 @@ class GpuLimits:
             kind="gpu",
             minimum_watts=math.ceil(low),
             maximum_watts=math.ceil(high),
-            default_watts=_whole(reading.power_limit_default_watts),
+            default_watts=round_up(reading.power_limit_default_watts),
         )
 
     def enforced(self, device: str) -> EnforcedLimit:
@@ -68,12 +68,7 @@ class GpuLimits:
         Raises:
             DeviceFault: the device did not answer.
         """
-        reading = self._read(device)
-        return EnforcedLimit(
-            device=device,
-            enforced_watts=_whole(reading.power_limit_enforced_watts),
-            requested_watts=_whole(reading.power_limit_requested_watts),
-        )
+        return self._ask(device, self._driver.read_power_limit)
 
     def set_limit(self, device: str, watts: int) -> None:
         """Ask one GPU for a limit.
@@ -83,9 +78,6 @@ class GpuLimits:
             DeviceFault: what is in force is unknown.
         """
         self._ask(device, lambda gpu: self._driver.set_power_limit(gpu, watts))
-
-    def _read(self, device: str) -> GpuReading:
-        return self._ask(device, self._driver.read)
 
     def _ask(self, device: str, question: Callable[[GpuIdentity], _Answer]) -> _Answer:
         """Ask about one GPU, through a new session if there is none or the last one is gone."""
@@ -114,10 +106,6 @@ class GpuLimits:
             self._found = FoundDevices(
                 devices=tuple(self._gpus), absent=(*inventory.lost, *inventory.absent)
             )
-
-
-def _whole(watts: float | None) -> int | None:
-    return None if watts is None else math.ceil(watts)
 
 
 def _why_absent(reading: GpuReading) -> str:

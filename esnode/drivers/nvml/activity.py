@@ -198,7 +198,7 @@ def add_field_values(
 
 
 def add_power_limits(reading: GpuReading, fields: Fields) -> GpuReading:
-    """Add the limits: the part's own, the one asked for, the one in force; and the energy."""
+    """Add the limits of the part itself; and the energy."""
 
     def take(what: str, function: Callable[[pynvml.c_nvmlDevice_t], int]) -> float | None:
         return _divide(fields.take(what, function, fields.handle), _MILLI)
@@ -217,13 +217,24 @@ def add_power_limits(reading: GpuReading, fields: Fields) -> GpuReading:
         power_limit_default_watts=take(
             "power_limit_default_watts", pynvml.nvmlDeviceGetPowerManagementDefaultLimit
         ),
+        energy_joules_total=take("energy_joules_total", pynvml.nvmlDeviceGetTotalEnergyConsumption),
+    )
+
+
+def add_limits_in_force(reading: GpuReading, fields: Fields) -> GpuReading:
+    """Add the limit that was asked for, and the one in force."""
+
+    def take(what: str, function: Callable[[pynvml.c_nvmlDevice_t], int]) -> float | None:
+        return _divide(fields.take(what, function, fields.handle), _MILLI)
+
+    return replace(
+        reading,
         power_limit_requested_watts=take(
             "power_limit_requested_watts", pynvml.nvmlDeviceGetPowerManagementLimit
         ),
         power_limit_enforced_watts=take(
             "power_limit_enforced_watts", pynvml.nvmlDeviceGetEnforcedPowerLimit
         ),
-        energy_joules_total=take("energy_joules_total", pynvml.nvmlDeviceGetTotalEnergyConsumption),
     )
 
 

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 from esnode.drivers.base import DeviceFault, DriverUnavailable, PowerLimitRefused
 from esnode.drivers.nvml.gone import DeviceGone
 from esnode.readings.gpu import GpuIdentity, GpuInventory, GpuReading
+from esnode.readings.limits import EnforcedLimit
 
 if TYPE_CHECKING:
     from esnode.drivers.nvml.session import Session
@@ -94,6 +95,16 @@ class NvmlDriver:
         """
         with self._calling(gpu) as session:
             return session.read(gpu, self._read_process_name)
+
+    def read_power_limit(self, gpu: GpuIdentity) -> EnforcedLimit:
+        """Read what one device obeys, and what it was asked for, and nothing else.
+
+        Raises:
+            DeviceFault: the device or its handle is void.
+            DriverUnavailable: NVML is not open.
+        """
+        with self._calling(gpu) as session:
+            return session.read_power_limit(gpu)
 
     def set_power_limit(self, gpu: GpuIdentity, watts: int) -> None:
         """Ask for a limit of whole watts.

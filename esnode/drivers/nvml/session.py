@@ -15,6 +15,7 @@ from esnode.drivers.nvml.activity import (
     add_clocks,
     add_fans,
     add_field_values,
+    add_limits_in_force,
     add_memory,
     add_power_limits,
     add_temperatures,
@@ -34,6 +35,7 @@ from esnode.drivers.nvml.identity import read_identity
 from esnode.drivers.nvml.processes import ReadName, add_processes
 from esnode.readings.gpu import GpuIdentity, GpuInventory, GpuReading
 from esnode.readings.host import Absence
+from esnode.readings.limits import EnforcedLimit, round_up
 
 IDENTITY_ROUNDS = 60
 """Discoveries for which an identity is believed: it hardly changes, and asking costs 11 calls."""
@@ -48,6 +50,7 @@ _STEPS = (
     add_memory,
     add_temperatures,
     add_power_limits,
+    add_limits_in_force,
     add_clocks,
     add_fans,
     add_ecc,
@@ -144,6 +147,21 @@ class Session:
         reading = add_field_values(reading, fields, self._violation_fields)
         reading = add_processes(reading, fields, read_name)
         return replace(reading, absent=tuple(fields.absent))
+
+    def read_power_limit(self, gpu: GpuIdentity) -> EnforcedLimit:
+        """Ask what limit one device obeys.
+
+        Raises:
+            DeviceGone: the device or the session is void.
+        """
+        device = self._recall(gpu)
+        fields = Fields(device.handle, device.unsupported)
+        reading = add_limits_in_force(GpuReading(identity=device.identity), fields)
+        return EnforcedLimit(
+            device=gpu.uuid,
+            enforced_watts=round_up(reading.power_limit_enforced_watts),
+            requested_watts=round_up(reading.power_limit_requested_watts),
+        )
 
     def set_power_limit(self, gpu: GpuIdentity, watts: int) -> None:
         """Ask one device for a limit.

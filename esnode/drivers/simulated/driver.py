@@ -34,6 +34,7 @@ from esnode.drivers.simulated.readout import identify, read_out
 from esnode.drivers.simulated.store import NoMachine, Store, StoreFailed
 from esnode.readings.gpu import GpuIdentity, GpuInventory, GpuReading
 from esnode.readings.host import Absence
+from esnode.readings.limits import EnforcedLimit, round_up
 
 HANG_POLL_SECONDS = 0.05
 """How soon a call that hangs notices that the fault was cleared."""
@@ -118,6 +119,20 @@ class SimulatedGpus:
         state, inlet_celsius = self._answering(gpu)
         return read_out(
             state, gpu, inlet_celsius=inlet_celsius, read_process_name=self._process_name
+        )
+
+    def read_power_limit(self, gpu: GpuIdentity) -> EnforcedLimit:
+        """Read the limits of one GPU, and nothing else. Blocks as `read` does.
+
+        Raises:
+            DeviceFault: the GPU is lost, or not one of this machine.
+            DriverUnavailable: the machine's file cannot be used.
+        """
+        state, _ = self._answering(gpu)
+        return EnforcedLimit(
+            device=gpu.uuid,
+            enforced_watts=round_up(float(state.limit_in_force_watts)),
+            requested_watts=state.limit_requested_watts,
         )
 
     def set_power_limit(self, gpu: GpuIdentity, watts: int) -> None:
