@@ -20,7 +20,7 @@ FIRST, OTHER, WORKER = "gpu-01", "gpu-02", "gpu-03"
 FOLLOWED_SECONDS = 6.0
 """In which watts follow work."""
 EACH_SECOND = "--scrape-interval=1s"
-FULL, WAITS = "No space left on device", "the power ledger waits for the disk"
+FULL = "No space left on device"
 SHIFTS_MAX = 12
 
 
@@ -87,28 +87,28 @@ def test_an_old_copy_of_a_ledger_is_not_believed_and_its_node_never_raises(
     rack: PowerRack,
 ) -> None:
     even = found(rack)
-    backup = rack.ledger_path(FIRST).read_bytes()
-    for name in (OTHER, WORKER):
+    backup = rack.ledger_path(OTHER).read_bytes()
+    for name in (FIRST, WORKER):
         rack.load(name, 1.0)
     wait_until(
-        lambda: receivers(rack, FIRST) == 2, seconds=30, why="it has given watts to both others"
+        lambda: receivers(rack, OTHER) == 2, seconds=30, why="it has given watts to both others"
     )
-    kill(rack, FIRST)
-    rack.ledger_path(FIRST).write_bytes(backup)
+    kill(rack, OTHER)
+    rack.ledger_path(OTHER).write_bytes(backup)
 
-    rack.start(FIRST)
-    wait_until(lambda: state(rack, FIRST) == "quarantined", seconds=30, why="it is noticed")
+    rack.start(OTHER)
+    wait_until(lambda: state(rack, OTHER) == "quarantined", seconds=30, why="it is noticed")
     wait_until(
-        lambda: rack.cap(FIRST) == rack.floor_watts, seconds=20, why="it holds its lowest cap"
+        lambda: rack.cap(OTHER) == rack.floor_watts, seconds=20, why="it holds its lowest cap"
     )
-    said = rack.run("power", "status", on=FIRST, code=1)
-    rack.load(FIRST, 1.0)
+    said = rack.run("power", "status", on=OTHER, code=1)
+    rack.load(OTHER, 1.0)
     rack.load(WORKER, 0.0)
     wait_until(lambda: rack.cap(WORKER) < even, seconds=30, why="watts go to who is believed")
 
     assert "quarantined" in said
     assert "old copy" in said
-    assert rack.cap(FIRST) == rack.floor_watts
+    assert rack.cap(OTHER) == rack.floor_watts
     assert rack.verdict().over == 0
 
 
@@ -147,13 +147,12 @@ def test_a_full_disk_stops_no_agent_and_what_waits_for_it_comes_once_there_is_ro
     inside = Path(f"/proc/{agent.pid}/root{at}")
     disks.fill(inside)
 
-    shift_until(rack, lambda: bool(alarms(agent, WAITS)))
-    size = (inside / "power" / "ledger-rack:r01.log").stat().st_size
+    shift_until(rack, lambda: bool(alarms(agent, FULL)))
     rack.load(FIRST, 0.0)
     rack.load(WORKER, 1.0)
     time.sleep(FOLLOWED_SECONDS)
     told = [line["detail"] for line in agent.events("power_alarm") if FULL in str(line["detail"])]
-    full, kept = rack.verdict(), (inside / "power" / "ledger-rack:r01.log").stat().st_size
+    full = rack.verdict()
 
     disks.free(inside)
     wait_until(
@@ -163,7 +162,6 @@ def test_a_full_disk_stops_no_agent_and_what_waits_for_it_comes_once_there_is_ro
     )
 
     assert agent.process.poll() is None
-    assert kept == size
     assert told
     assert len(told) == len(set(map(str, told)))
     assert full.over == 0
@@ -181,4 +179,4 @@ def shift_until(rack: PowerRack, is_so: Callable[[], bool]) -> None:
             if is_so():
                 return
             time.sleep(0.1)
-    raise AssertionError("the disk still takes what the ledger writes")
+    raise AssertionError("the disk still takes what is written")

@@ -5,7 +5,10 @@ the number of the last transfer, on its own disk; more than our book has ever wr
 book here is an old copy, or that the other one lies. The rules:
 
 1. A life with a book of a life before asks all members what they remember. Until all that are
-   alive have answered, or some seconds have passed, nothing is given and no cap is raised.
+   alive have answered nothing is given and no cap is raised. An agent that has just started meets
+   nobody for some seconds, so the time for answers begins with the first whom it hears: a life
+   that hears nobody holds what is in force, since nobody can tell it that its book is an old copy.
+   Whoever is heard later is asked then.
 2. Each is a witness about its own book alone, and says so under its own signature. What one says
    before it has confirmed our numbers in this life is taken seriously at once: a set-back disk has
    often traded with one neighbour only, and the watts are in force there. Nothing is spent, for as
@@ -44,6 +47,8 @@ class Recollections:
         self._account = account
         self._began_seconds: float | None = None
         """When this life began to ask; None while it does not."""
+        self._met_seconds: float | None = None
+        """When somebody was heard first."""
         self._due_seconds = 0.0
         self._heard: dict[NodeId, None] = {}
         self._confirmed: dict[NodeId, None] = {}
@@ -90,6 +95,7 @@ class Recollections:
         self._distrusted.clear()
         self._heard.clear()
         self._began_seconds = self._due_seconds = now
+        self._met_seconds = None
 
     @property
     def is_asking(self) -> bool:
@@ -101,28 +107,44 @@ class Recollections:
         """When somebody is to be asked again."""
         account = self._account
         is_written = account.ahead.incarnation == account.book.incarnation
-        if account.ahead.quarantine or not is_written or not (self.is_asking or self.claims):
+        is_wanted = self.is_asking or self.claims or self._late()
+        if account.ahead.quarantine or not is_written or not is_wanted:
             return None
         return self._due_seconds
 
     def advance(self, row: Callable[[], Row], now: float) -> None:
         """Ask who has not answered; stop waiting for those who seem to be gone."""
-        account, began = self._account, self._began_seconds
+        account = self._account
         missing = self._missing()
-        if began is not None:
-            waited_seconds = now - began
-            is_anybody_coming = waited_seconds < ASK_SECONDS_MIN or any(
-                one in self._heard for one in missing
-            )
-            if not missing or not is_anybody_coming or waited_seconds >= ASK_SECONDS_MAX:
-                self._began_seconds = None
+        if self.is_asking and (not missing or self._has_waited(missing, now)):
+            self._began_seconds = None
         due = self.deadline
         if due is None or now < due:
             return
-        asked = missing if self.is_asking else tuple(self.claims)
+        asked = missing if self.is_asking else tuple(dict.fromkeys((*self.claims, *self._late())))
         wait_seconds = ASK_SECONDS if self.is_asking else DOUBTFUL_ASK_SECONDS
         self._due_seconds = now + wait_seconds
         account.say(asked, Asked(life=account.book.incarnation, row=row()))
+
+    def _has_waited(self, missing: tuple[NodeId, ...], now: float) -> bool:
+        """Whether nobody else can be expected to answer."""
+        if self._met_seconds is None and self._heard:
+            self._met_seconds = now
+        if self._met_seconds is None:
+            return False
+        waited_seconds = now - self._met_seconds
+        is_anybody_coming = waited_seconds < ASK_SECONDS_MIN or any(
+            one in self._heard for one in missing
+        )
+        return not is_anybody_coming or waited_seconds >= ASK_SECONDS_MAX
+
+    def _late(self) -> tuple[NodeId, ...]:
+        """Who was heard, and has not said yet what it remembers, in a life that had to ask."""
+        if self._is_fresh or self._account.book.incarnation <= 1:
+            return ()
+        return tuple(
+            one for one in self._missing() if one in self._heard and one not in self._distrusted
+        )
 
     def _missing(self) -> tuple[NodeId, ...]:
         book = self._account.book
