@@ -17,6 +17,10 @@ FOLDER = "/run/jobs"
 pytestmark = [
     pytest.mark.process,
     needs_root,
+    pytest.mark.skipif(
+        any(Path(one).is_relative_to("/tmp") for one in (sys.executable, REPOSITORY)),
+        reason="the machine has a /tmp of its own: it sees neither this Python nor this checkout",
+    ),
     pytest.mark.skipif(not SCRIPT.is_file(), reason="no private systemd is beside this checkout"),
     pytest.mark.skipif(
         not Path("/lib/systemd/systemd").exists() or shutil.which("unshare") is None,
