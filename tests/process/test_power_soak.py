@@ -9,7 +9,7 @@ import pytest
 
 from tests.agents import REPOSITORY, clean_environment
 
-pytestmark = pytest.mark.process
+pytestmark = [pytest.mark.process, pytest.mark.slow]
 
 WISH = ("--seconds", "45", "--nodes", "6", "--seed", "7", "--faults", "kill,stop,full,torn")
 """An old copy of a ledger takes its node out for good: it has a test of its own."""

@@ -48,7 +48,16 @@ def test_disks_that_are_set_back_and_a_liar_break_no_budget(seed: int) -> None:
     assert outcome.figures["held_by_a_lie_total"] == 0
 
 
-@pytest.mark.parametrize("mistake", MISTAKES)
+SLOWLY_CAUGHT = ("refund-on-time-out", "send-before-persist")
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        pytest.param(one, marks=pytest.mark.slow) if one in SLOWLY_CAUGHT else one
+        for one in MISTAKES
+    ],
+)
 def test_a_mistake_is_caught(mistake: str) -> None:
     for seed in range(1, SEEDS_MAX + 1):
         outcome = play(
