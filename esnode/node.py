@@ -9,6 +9,7 @@ import signal
 import socket
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 import trio
@@ -102,7 +103,7 @@ class Node:
         self._is_quick = False
         self._quick_until = 0.0
         self.power = make_powering(
-            loaded.config, self._hardware, self._state_path, self._tell_power
+            loaded.config, self._hardware, self._state_path, partial(self._tell, "power")
         )
         self.peering = Peering(
             state_folder=self._state_path,
@@ -110,8 +111,8 @@ class Node:
             agent_version=__version__,
             power=self.power,
         )
-        self.acting = make_acting(loaded.config, self._state_path, self._tell_power)
-        self.heat = HeatWatch(self.acting.rules_line, self._tell_heat)
+        self.acting = make_acting(loaded.config, self._state_path, partial(self._tell, "control"))
+        self.heat = HeatWatch(self.acting.rules_line, partial(self._tell, "heat"))
         self.work = make_workloads(
             loaded.config,
             self._hardware,
@@ -153,6 +154,7 @@ class Node:
             # Telemetry needs no state: an agent in a read-only container still serves.
             log.warning("state_dir_unusable", detail=str(error))
             self.peering.explain_unusable(str(error))
+            self.work.trouble = str(error)
             return None
 
     def _announce(self, state: StateFolder | None) -> None:
@@ -307,11 +309,8 @@ class Node:
             self._is_quick = is_quick
             self._replan.set()
 
-    def _tell_power(self, line: str) -> None:
-        self.peering.events.add("power", "power", reason=line)
-
-    def _tell_heat(self, line: str) -> None:
-        self.peering.events.add("heat", "gpu", reason=line)
+    def _tell(self, kind: str, line: str) -> None:
+        self.peering.events.add(kind, kind, reason=line)
 
     def _tell_work(self, kind: str, job: Job, line: str) -> None:
         self.peering.events.add("job", job.name, reason=f"{kind}: {line}")

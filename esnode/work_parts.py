@@ -16,7 +16,6 @@ from esnode.heat_watch import HeatWatch
 from esnode.plan import Hardware
 from esnode.powering.driver import Powering
 from esnode.powering.means import Hardwareless
-from esnode.workloads import cgroups
 from esnode.workloads.adapters import Adapter
 from esnode.workloads.book import Job
 from esnode.workloads.draining import drain
@@ -25,7 +24,7 @@ from esnode.workloads.journal import JobJournal
 from esnode.workloads.local import LocalProcesses
 from esnode.workloads.means import WorkMeans
 from esnode.workloads.metering import JobMeter
-from esnode.workloads.places import LocalPlacer, NodeName, PowerRoom
+from esnode.workloads.places import LocalPlacer, NodeName, PowerRoom, extra_watts
 from esnode.workloads.simulated import OnSimulatedGpus
 
 
@@ -61,7 +60,9 @@ def make_workloads(
         read_boot_id=power.means.read_boot_id,
         tell=tell,
     )
-    return Workloads(means)
+    workloads = Workloads(means)
+    power.means.wishes.promised_watts = lambda: extra_watts(workloads.book, workloads.snapshot)
+    return workloads
 
 
 def _node_name(power: Powering) -> NodeName:
@@ -80,7 +81,7 @@ def _power_room(power: Powering) -> PowerRoom:
 
 
 def _adapter(hardware: Hardware, journal: JobJournal) -> Adapter:
-    local = LocalProcesses(journal.folder, cgroups.probe())
+    local = LocalProcesses(journal.folder)
     if not hardware.is_simulated:
         return local
     from esnode.drivers.simulated.driver import SimulatedGpus

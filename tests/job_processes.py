@@ -12,13 +12,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from cluster.identity.files import replace_file
 from esnode.clock import unix_seconds
 from esnode.workloads import cgroups, processes
 from esnode.workloads.adapters import Given, Seen
 from esnode.workloads.book import Job, Owner, Phase
 from esnode.workloads.cgroups import Cgroups
 from esnode.workloads.ids import make_job_id
-from esnode.workloads.launch import launch_document, launch_file, write_whole
+from esnode.workloads.launch import launch_document, launch_file
 from esnode.workloads.local import SUPERVISOR, LocalProcesses
 from esnode.workloads.remains import group_of
 from esnode.workloads.spec_reading import spec_of
@@ -84,7 +85,7 @@ class Bench:
         made = (self.groups.kind, self.groups.make(group_of(job.id, job.epoch)))
         document = launch_document(job, GIVEN, self.path(job), "/", made)
         path = self.path(job, launch_file(job.epoch))
-        write_whole(path, json.dumps(document).encode())
+        replace_file(path, json.dumps(document).encode())
         return [sys.executable, "-I", "-S", str(SUPERVISOR), str(path)]
 
     def look(self, job: Job) -> Seen:

@@ -85,6 +85,17 @@ def replace_file(path: Path, content: bytes) -> None:
         sync_folder(path.parent)
 
 
+def write_whole(descriptor: int, data: bytes) -> None:
+    """Write all of it, however many calls that takes.
+
+    Raises:
+        OSError: a part of it may have been written.
+    """
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
 def read_file(path: Path, *, owner: Callable[[], int] = os.geteuid) -> bytes:
     """The content of a file that nobody else can read.
 
@@ -145,9 +156,7 @@ def _check_private(path: Path, status: os.stat_result, wanted: int, owner: int) 
 def _write_new(path: Path, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
     try:
-        view = memoryview(content)
-        while view:
-            view = view[os.write(descriptor, view) :]
+        write_whole(descriptor, content)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -13,7 +13,7 @@ import stat
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from cluster.identity.files import sync_folder
+from cluster.identity.files import sync_folder, write_whole
 from esnode.audit.chain import FIRST, NAMES, hash_of, lines_of, make_line, read_line
 from esnode.audit.files import file_of, files_in
 from esnode.status.times import utc_text
@@ -92,7 +92,7 @@ class AuditJournal:
         try:
             size = os.fstat(descriptor).st_size
             try:
-                _write_whole(descriptor, data)
+                write_whole(descriptor, data)
                 os.fsync(descriptor)
                 if not size:
                     sync_folder(self.folder)
@@ -160,9 +160,3 @@ def _cut_torn(path: Path) -> bytes:
         return data[whole:]
     finally:
         os.close(descriptor)
-
-
-def _write_whole(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

@@ -4,6 +4,8 @@ Its own file because demand is folded over time, beside the caps and apart from 
 know shares.
 """
 
+from collections.abc import Callable
+
 from cluster.rack.demand import Demand, Load
 from cluster.rack.rows import Wants
 from esnode.powering.devices import Devices
@@ -14,10 +16,12 @@ from esnode.snapshot import Snapshot
 class Wishes:
     """The demand of one machine."""
 
-    def __init__(self, priority: int = 1) -> None:
+    def __init__(self, priority: int = 1, promised_watts: Callable[[], int] = lambda: 0) -> None:
         self._priority = priority
         self._demand = Demand()
         self._learning = Learning()
+        self.promised_watts = promised_watts
+        """What work here must be able to draw beyond the lowest limits of the devices."""
         self.draw = NodeDraw(watts=None, source="", is_estimated=True)
 
     def take(self, snapshot: Snapshot, devices: Devices, *, is_settled: bool, now: float) -> None:
@@ -48,9 +52,12 @@ class Wishes:
             maximum_watts=maximum,
         )
         estimate = self._demand.read(load, now, is_any_short=is_short)
+        promised = self.promised_watts()
+        minimum = min(maximum, max(0, devices.lowest_watts + promised - floor_watts))
+        demand = estimate.demand_watts
         return Wants(
-            demand_watts=estimate.demand_watts,
-            minimum_watts=min(maximum, max(0, devices.lowest_watts - floor_watts)),
+            demand_watts=max(demand, minimum) if promised else demand,
+            minimum_watts=minimum,
             maximum_watts=maximum,
             priority=self._priority,
         )

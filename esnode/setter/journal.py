@@ -12,7 +12,7 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from cluster.identity.files import sync_folder
+from cluster.identity.files import sync_folder, write_whole
 
 NAME = "power-setter.log"
 BYTES_MAX = 1 << 20
@@ -63,7 +63,7 @@ class Journal:
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
                 line = b"\n" + line  # what a crash tore stays a line of its own
             try:
-                _write_whole(descriptor, line)
+                write_whole(descriptor, line)
                 os.fsync(descriptor)
                 if not size:
                     sync_folder(self.path.parent)
@@ -73,9 +73,3 @@ class Journal:
                 raise
         finally:
             os.close(descriptor)
-
-
-def _write_whole(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

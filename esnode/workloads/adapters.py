@@ -60,6 +60,10 @@ class Seen:
 class Adapter(Protocol):
     """One kind of job."""
 
+    def prepare(self) -> None:
+        """Get ready, once, before anything else is asked."""
+        ...
+
     def start(self, job: Job, given: Given) -> Seen:
         """Start it; nothing of it may run yet.
 

@@ -41,6 +41,7 @@ log = structlog.get_logger("esnode.jobs")
 
 DECIDE_SECONDS = 1.0
 READ_AGAIN_SECONDS = 10.0
+FORGET_SECONDS = 60.0
 
 
 class Workloads:
@@ -89,6 +90,7 @@ class Workloads:
                 log.info("job_adopted", job=job.id, name=job.name)
                 self._tend(job, None, await read_use(self.folder_of(job.id)))
             self.trouble = ""
+            nursery.start_soon(self._forget_for_ever)
             nursery.start_soon(keep_use, means.meter, self._live, self.folder_of)
             while True:
                 self._woken = trio.Event()
@@ -112,6 +114,7 @@ class Workloads:
             break
         if note:
             self._note(note)
+        await trio.to_thread.run_sync(self.means.adapter.prepare)
         owned = {job.id: job.epoch for job in self.book if job.is_held}
         for line in await trio.to_thread.run_sync(self.means.adapter.sweep, owned):
             self._note(line)
@@ -278,7 +281,6 @@ class Workloads:
 
     async def _decide(self) -> None:
         now = self.means.unix_clock()
-        await self._forget_old(now)
         queued = self.book.held(Phase.QUEUED)
         if not queued:
             self.waits = {}
@@ -358,12 +360,14 @@ class Workloads:
         self.turns[str(job.result) if is_over else kind] += 1
         self.means.tell(kind, job, line)
 
-    async def _forget_old(self, now_unix_seconds: float) -> None:
-        """Ends that nobody asks for any more; at most one disk write a pass."""
-        records = old_ends(self.book, now_unix_seconds)
-        if records:
-            with contextlib.suppress(DurableFailed):  # a later pass
-                await self.means.journal.add(*records)
+    async def _forget_for_ever(self) -> None:
+        """Now and then forget ends that nobody asks for any more."""
+        while True:
+            await trio.sleep(FORGET_SECONDS)
+            records = old_ends(self.book, self.means.unix_clock())
+            if records:
+                with contextlib.suppress(DurableFailed):  # a later pass
+                    await self.means.journal.add(*records)
 
 
 def _same(job: Job, spec: JobSpec, owner: Owner) -> Job:

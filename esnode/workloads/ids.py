@@ -12,8 +12,6 @@ from typing import NewType
 JobId = NewType("JobId", str)
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _JOB = re.compile(f"[0-7][{_ALPHABET}]{{25}}")
-SHORT_CHARACTERS = 8
-"""The last of an id: random ones, unlike the first."""
 
 
 class BadJobId(Exception):
@@ -42,8 +40,3 @@ def parse_job_id(text: object) -> JobId:
 def is_job_id(text: str) -> bool:
     """Whether a text is a job's id as we write it."""
     return _JOB.fullmatch(text) is not None
-
-
-def short_of(job: JobId) -> str:
-    """Enough of an id for tables."""
-    return job[-SHORT_CHARACTERS:]

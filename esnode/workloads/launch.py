@@ -5,13 +5,11 @@ was updated adopts jobs whose supervisors are old. It must not know how either i
 """
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.identity.files import sync_folder
 from esnode.workloads.adapters import Given, StartRefused
 from esnode.workloads.book import Job
 from esnode.workloads.spec import JobSpec
@@ -25,7 +23,6 @@ WORK = "work"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 RESTART_BACKOFF_SECONDS_MAX = 60.0
 RESTART_RESET_SECONDS = 600.0
-_FILE_MODE = 0o600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,26 +123,6 @@ def _environment(job: Job, spec: JobSpec, given: Given, home: str, workdir: str)
         "ESNODE_JOB_EPOCH": str(job.epoch),
         "ESNODE_JOB_ATTEMPT": str(job.attempt),
     }
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """A file that is there whole and on disk, or as before.
-
-    Raises:
-        OSError: it is as before.
-    """
-    aside = path.with_name(f".{path.name}.new")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(aside, flags, _FILE_MODE)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    aside.replace(path)
-    sync_folder(path.parent)
 
 
 def read_state(folder: Path) -> State | None:

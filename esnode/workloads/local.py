@@ -15,6 +15,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from cluster.identity.files import IdentityUnusable, replace_file
 from esnode.clock import monotonic_seconds
 from esnode.workloads import cgroups, launch, processes
 from esnode.workloads.adapters import AdapterFailed, Given, Seen, StartRefused
@@ -38,11 +39,20 @@ _FOLDER_MODE = 0o711
 class LocalProcesses:
     """The adapter."""
 
-    def __init__(self, folder: Path, groups: cgroups.Cgroups) -> None:
-        """`folder` holds a folder for each job."""
+    def __init__(self, folder: Path, groups: cgroups.Cgroups | None = None) -> None:
+        """`folder` holds a folder for each job; without groups `prepare` looks for them."""
         self._folder = folder
+        self._use(groups or cgroups.Cgroups(kind="none", reason="not looked for yet"))
+        self._is_given = groups is not None
+
+    def _use(self, groups: cgroups.Cgroups) -> None:
         self.groups = groups
-        self._remains = Remains(folder, groups)
+        self._remains = Remains(self._folder, groups)
+
+    def prepare(self) -> None:
+        """Look where control groups can be made; makes the folder for them."""
+        if not self._is_given:
+            self._use(cgroups.probe())
 
     # -- starting ---------------------------------------------------------------------------------
 
@@ -72,7 +82,9 @@ class LocalProcesses:
                 job, given, folder, _home(job), (self.groups.kind, paths)
             )
             path = folder / launch.launch_file(job.epoch)
-            launch.write_whole(path, json.dumps(document).encode())
+            replace_file(path, json.dumps(document).encode())
+        except IdentityUnusable as unusable:
+            raise AdapterFailed(str(unusable)) from None
         except OSError as error:
             raise AdapterFailed(f"{error.filename or folder}: {error.strerror}") from None
         self._run_supervisor(path, document["environment"])
@@ -87,7 +99,7 @@ class LocalProcesses:
         if os.geteuid() == 0:
             os.chown(work, uid, gid, follow_symlinks=False)
         (folder / launch.STATE).unlink(missing_ok=True)
-        launch.write_whole(folder / launch.FENCE, f"{job.epoch}\n".encode())
+        replace_file(folder / launch.FENCE, f"{job.epoch}\n".encode())
 
     def _run_supervisor(self, path: Path, environment: Mapping[str, str]) -> None:
         command = [sys.executable, "-I", "-S", str(SUPERVISOR), str(path)]

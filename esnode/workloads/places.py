@@ -9,16 +9,15 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from esnode.placing.decide import Placed, Preempt, decide, explain_places
+from esnode.placing.decide import Placed, Preempt, decide
 from esnode.placing.decide import Waiting as NoPlace
 from esnode.placing.machine import GpuPlace, MachinePlace, PowerPlace, Running
 from esnode.placing.need import Need
 from esnode.placing.preempting import History, Policy, Preemption
 from esnode.placing.queueing import effective_priority
-from esnode.placing.scoring import TermRow
 from esnode.snapshot import GpuState, Snapshot
 from esnode.workloads.adapters import Given
-from esnode.workloads.book import Book, Job, Phase
+from esnode.workloads.book import HELD, Book, Job, Phase
 from esnode.workloads.choosing import Chosen, Decided, Making
 from esnode.workloads.ids import JobId
 from esnode.workloads.records import Purpose
@@ -122,10 +121,6 @@ class LocalPlacer:
                 for gpu in machine.gpus
             ),
         )
-
-    def explain(self, job: Job, book: Book, snapshot: Snapshot, now: float) -> tuple[TermRow, ...]:
-        """Every term of this machine's score for a job."""
-        return explain_places(need_of(job), [self.machine(book, snapshot, now)], now)
 
     def _would(self, preempt: Preempt, book: Book, why_not: str) -> str:
         victims = ", ".join(_shown(book, JobId(one.job)) for one in preempt.victims)
@@ -311,17 +306,23 @@ def _cpus_of(nodes: set[int], snapshot: Snapshot) -> tuple[int, ...]:
     return tuple(cpu for one in snapshot.numa.nodes if one.node in nodes for cpu in one.cpus)
 
 
-def extra_watts(needs: Sequence[Need], machine: MachinePlace) -> int:
-    """What these need beyond the lowest limits of GPUs like this machine's: the rack is asked."""
-    lowest = [gpu.lowest_watts for gpu in machine.gpus if gpu.lowest_watts is not None]
-    if not lowest:
+def extra_watts(book: Book, snapshot: Snapshot | None) -> int:
+    """What jobs here must be able to draw beyond the lowest limits of the GPUs, at the inlet.
+
+    Also for those that wait: a rack that is never asked never gives.
+    """
+    gpus = () if snapshot is None else snapshot.gpus
+    limits = [gpu.reading.power_limit_min_watts for gpu in gpus if gpu.reading is not None]
+    lowest = min((one for one in limits if one is not None), default=None)
+    if lowest is None:
         return 0
-    total = sum(
-        max(0.0, need.minimum_watts - min(lowest)) * need.gpu_count
-        for need in needs
-        if need.minimum_watts is not None
+    specs = [job.spec for job in book.held(*HELD) if job.spec is not None]
+    at_boards = sum(
+        max(0.0, spec.minimum_watts - lowest) * spec.gpu_count
+        for spec in specs
+        if spec.minimum_watts is not None
     )
-    return round(total / machine.power.supply_efficiency_ratio)
+    return round(at_boards / PowerPlace().supply_efficiency_ratio)
 
 
 def _shown(book: Book, job_id: JobId) -> str:

@@ -38,6 +38,10 @@ class OnSimulatedGpus:
         self._put: dict[str, int | None] = {}
         """The process whose work is on each GPU."""
 
+    def prepare(self) -> None:
+        """As the adapter."""
+        self._adapter.prepare()
+
     def start(self, job: Job, given: Given) -> Seen:
         """As the adapter; then its GPUs work."""
         seen = self._adapter.start(job, given)

@@ -6,7 +6,6 @@ table's default. It must not know where the text comes from.
 """
 
 import difflib
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -110,12 +109,6 @@ def document_of(spec: JobSpec) -> dict[str, Any]:
             place = place.setdefault(name, {})
         place[last] = plain_value(one, value)
     return document
-
-
-def spec_hash(spec: JobSpec) -> str:
-    """The same for two specs that mean the same."""
-    text = json.dumps(document_of(spec), sort_keys=True, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def spec_notes(spec: JobSpec) -> tuple[str, ...]:

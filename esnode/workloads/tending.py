@@ -171,9 +171,11 @@ class Tender:
             except DurableFailed as failed:
                 self.trouble = f"its end is not kept yet: {failed}"
                 await trio.sleep(RETRY_SECONDS)
-            except Contradicted:
+            except Contradicted as contradicted:
                 if not self.job.is_live:
                     break  # kept before
+                self.trouble = f"its end is not kept yet: {contradicted}"
+                await trio.sleep(RETRY_SECONDS)
         await self._ask(lambda: self._means.adapter.clean(self.job))
 
     def _saw(self, seen: Seen) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 import trio
 
+from cluster.identity.files import IdentityUnusable, replace_file
 from esnode.workloads.book import Job
 from esnode.workloads.ids import JobId
-from esnode.workloads.launch import write_whole
 from esnode.workloads.metering import JobMeter
 
 KEEP_SECONDS = 10.0
@@ -41,8 +41,8 @@ async def read_use(folder: Path) -> dict[str, Any] | None:
 
 
 def _write(path: Path, kept: dict[str, Any]) -> None:
-    with contextlib.suppress(OSError):
-        write_whole(path, json.dumps(kept).encode())
+    with contextlib.suppress(IdentityUnusable):
+        replace_file(path, json.dumps(kept).encode())
 
 
 def _read(path: Path) -> dict[str, Any] | None:

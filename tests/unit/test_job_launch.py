@@ -13,7 +13,6 @@ from esnode.workloads.launch import (
     StateUnreadable,
     launch_document,
     read_state,
-    write_whole,
 )
 from esnode.workloads.spec import JobSpec
 from tests.job_records import JOB
@@ -78,7 +77,7 @@ def test_a_workdir_that_is_not_absolute_is_refused(tmp_path):
 
 
 def test_a_state_is_read_as_it_was_kept(tmp_path):
-    write_whole(tmp_path / "state.json", json.dumps(STATE).encode())
+    (tmp_path / "state.json").write_text(json.dumps(STATE))
 
     state = read_state(tmp_path)
 
@@ -124,13 +123,3 @@ def test_a_state_that_cannot_be_believed_is_told_in_one_line(tmp_path, content, 
 
     assert str(told.value).startswith(f"{path}: ")
     assert "\n" not in str(told.value)
-
-
-def test_a_file_is_replaced_whole_and_is_private(tmp_path):
-    path = tmp_path / "fence"
-    write_whole(path, b"1\n")
-    write_whole(path, b"2\n")
-
-    assert path.read_bytes() == b"2\n"
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert [one.name for one in tmp_path.iterdir()] == ["fence"]

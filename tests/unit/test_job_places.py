@@ -6,9 +6,9 @@ from esnode.placing.preempting import Policy
 from esnode.readings.gpu import GpuIdentity, GpuProcess, GpuReading
 from esnode.snapshot import GpuState, Snapshot
 from esnode.workloads.book import Book
-from esnode.workloads.places import LocalPlacer, NodeName, PowerRoom
+from esnode.workloads.places import LocalPlacer, NodeName, PowerRoom, extra_watts
 from esnode.workloads.records import Purpose
-from tests.job_records import JOB, NOW, OTHER, SPEC, starting, stopped, submitted
+from tests.job_records import JOB, NOW, OTHER, SPEC, ended, starting, stopped, submitted
 
 WAITER = replace(SPEC, name="waiter", priority=8)
 VICTIM = replace(SPEC, name="victim", priority=2, is_preemptible=True, is_idempotent=True)
@@ -156,3 +156,15 @@ def test_a_job_that_was_queued_again_a_moment_ago_is_not_tried_at_once():
 
     assert decided.starts == ()
     assert "tried again in 10 s" in waits_of(decided)
+
+
+def test_the_rack_is_asked_for_what_jobs_need_beyond_the_lowest_limits_also_for_those_that_wait():
+    hungry = replace(SPEC, minimum_watts=380, gpu_count=2)
+    records = (submitted(spec=hungry), submitted(OTHER, spec=replace(SPEC, minimum_watts=150)))
+
+    asked = extra_watts(book(*records), machine(gpu(0), gpu(1)))
+    after = extra_watts(book(submitted(spec=hungry), starting(), ended()), machine(gpu(0)))
+
+    assert asked == round(2 * 180 / 0.9)
+    assert after == 0
+    assert extra_watts(book(*records), None) == 0

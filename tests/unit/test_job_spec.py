@@ -7,7 +7,6 @@ from esnode.workloads.spec_reading import (
     SpecRefused,
     document_of,
     read_spec,
-    spec_hash,
     spec_notes,
     spec_of,
 )
@@ -43,13 +42,6 @@ def test_a_spec_is_kept_without_its_defaults_and_read_again_as_the_same():
     assert "priority" not in document
     assert spec.memory_bytes == 40 * 1024**3
     assert spec.minimum_watts == 200
-
-
-def test_specs_that_mean_the_same_have_one_hash():
-    written_out = read_spec(SMALLEST + "priority: 4\nenvironment: {}\n")
-
-    assert spec_hash(written_out) == spec_hash(read_spec(SMALLEST))
-    assert spec_hash(written_out) != spec_hash(read_spec(SMALLEST + "priority: 5\n"))
 
 
 @pytest.mark.parametrize(

@@ -145,3 +145,18 @@ def test_wishes_are_told_above_the_floor_and_never_beyond_the_hardware() -> None
     assert (wants.maximum_watts, wants.minimum_watts, wants.priority) == (500, 0, 2)
     assert wants.demand_watts == 500
     assert wishes.draw.watts == 750
+
+
+def test_what_work_was_promised_is_asked_of_the_rack_also_while_nothing_draws_it() -> None:
+    devices = Devices(settle_seconds=2.0, rest_watts=100, efficiency=EXACT)
+    devices.found([LimitRange(device="gpu", kind="gpu", minimum_watts=200, maximum_watts=700)])
+    idle = snapshot(60, 160)
+    wants = []
+    for promised in (0, 150):
+        wishes = Wishes(promised_watts=lambda promised=promised: promised)
+        wishes.take(idle, devices, is_settled=False, now=1.0)
+        wants.append(wishes.wants(idle, devices, 300, is_short=False, now=1.0))
+
+    assert [one.minimum_watts for one in wants] == [0, 150]
+    assert wants[0].demand_watts < 150
+    assert wants[1].demand_watts == 150
