@@ -63,6 +63,7 @@ async def test_who_leaves_is_left_and_comes_back_as_itself(tmp_path: Path) -> No
         second.seek(founder.address)
         async with second.running() as mate:
             await until(lambda: sees(founder) == {"n2": "alive"})
+            await until(lambda: sees(mate) == {"n1": "alive"})  # else it has nobody to tell
 
             informed = await mate.leave()
 
